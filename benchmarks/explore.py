@@ -130,9 +130,8 @@ def main() -> None:
     from clock import arguments, ratio, seconds, table
 
     from explore_browser import CHROMIUM, served
-    from penchant.explore import sphere
     from penchant.explore.study.view import study_view
-    from penchant.explore.views import theory_views
+    from penchant.explore.views import sphere, theory_views
     from penchant.lab.studies.gathered import read_gathered
 
     quick = arguments(__doc__ or "").quick

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 SCRIPTS = (
     "regression_path",
     "large_path",
+    "sparse_data",
     "depth_path",
     "l1_endpoint",
     "margin_path",

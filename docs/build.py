@@ -21,8 +21,8 @@ from PIL import Image
 import penchant
 from penchant.lab import all_claims, read_study
 from penchant.plotting import styled
+from penchant.plotting.mplstyle import parameters
 from penchant.plotting.study.picture import draw_study
-from penchant.plotting.style import RC
 from penchant.threads import one_thread
 
 HERE = Path(__file__).resolve().parent
@@ -93,7 +93,7 @@ def _shrink(file: Path, colours: int) -> None:
         return
     with Image.open(file) as whole:
         few = whole.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
-    few.save(file, optimize=True, dpi=(RC["savefig.dpi"],) * 2)
+    few.save(file, optimize=True, dpi=(parameters()["savefig.dpi"],) * 2)
 
 
 def shorter(svg: str) -> str:

@@ -73,8 +73,9 @@ METHODS: dict[str, Callable[[], Any]] = {
     "ParameterFlow": penchant.ParameterFlow,
     "MatrixFlow": penchant.methods.MatrixFlow,
     "TangentFlow": penchant.methods.TangentFlow,
+    "CentralFlow": lambda: penchant.methods.CentralFlow(1e-3),
 }
-FLOWS = ("DualFlow", "ParameterFlow", "MatrixFlow", "TangentFlow")
+FLOWS = ("DualFlow", "ParameterFlow", "MatrixFlow", "TangentFlow", "CentralFlow")
 
 
 def tried(model: str, problem: str, method: str) -> str | None:

@@ -23,7 +23,7 @@ PAGES = (
     "docs/start/*.md",
     "docs/tour/*.md",
     "docs/howto/*.md",
-    "docs/theory.md",
+    "docs/theory/*.md",
     "docs/scale.md",
     "gallery/*.py",
 )

@@ -1,4 +1,4 @@
-"""Generate the tables of regimes and forecasts in docs/theory.md at the printed size.
+"""Generate the tables of regimes and forecasts in docs/theory/your_network.md at the printed size.
 
 `python docs/watch_tables.py FOLDER` trains the nets of `penchant verify watch-regime --size
 printed` and those of the league of forecasts; cells that are in FOLDER are not computed again.
@@ -20,7 +20,7 @@ from penchant_papers.probe.forecasts import league, recorded, scores
 from penchant_papers.probe.regimes import held_out
 from penchant_papers.probe.rules import BANDS, RULES, called
 
-PAGE = Path(__file__).resolve().parent / "theory.md"
+PAGE = Path(__file__).resolve().parent / "theory" / "your_network.md"
 SHOWN = ("the watch", "the kernel not centred")
 
 

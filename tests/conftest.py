@@ -24,11 +24,14 @@ def pytest_configure(config):
 
     A file that is read while the other worker writes it is a warning of JAX, which then compiles.
     """
+    sys.dont_write_bytecode = True  # Python takes a module edited within a second for unchanged
     if not hasattr(config, "workerinput"):  # workers inherit the folder
         folder = tempfile.TemporaryDirectory(
             prefix="penchant-programs-", ignore_cleanup_errors=True
         )
         config.add_cleanup(folder.cleanup)
+        # a hundred child processes would each compile all sources again, and so would each worker
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
     config.addinivalue_line("filterwarnings", "ignore:Error reading persistent compilation cache")
     if KNOWN and config.option.markexpr == "not slow":  # what is slow runs as it does for a user

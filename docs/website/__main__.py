@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))  # runpy has not put it there
 
 from assemble import HERE, ROOT, assemble
+from llms import llms
 
 
 def main(folder: Path, report: Path) -> int:
@@ -21,6 +22,7 @@ def main(folder: Path, report: Path) -> int:
     flags = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(folder / "doctrees")]
     code = build_main([*flags, "-c", str(HERE), str(source), str(folder / "html")])
     if not code:
+        (folder / "html" / "llms.txt").write_text(llms(source), encoding="utf-8")
         print(f"open {folder / 'html' / 'index.html'}")
     return code
 

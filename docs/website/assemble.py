@@ -23,7 +23,7 @@ PAGES = {  # file of the repository -> page of the site, for those that keep the
     "docs/howto/index.md": "howto/index.md",
     "docs/scale.md": "howto/scale.md",
     "docs/combinations.md": "howto/combinations.md",
-    "docs/theory.md": "theory/index.md",
+    "docs/theory/index.md": "theory/index.md",
     "docs/diagrams.md": "theory/diagrams.md",
     "docs/coverage.md": "papers/coverage.md",
     "docs/robustness.md": "benchmarks/robustness.md",
@@ -44,7 +44,7 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 def pages() -> dict[str, str]:
     """Every file of the repository that has a page, and the page."""
     found = PAGES | MADE
-    for folder in ("start", "tour", "howto"):
+    for folder in ("start", "tour", "howto", "theory"):
         for file in sorted((ROOT / "docs" / folder).glob("*.md")):
             found[f"docs/{folder}/{file.name}"] = f"{folder}/{file.name}"
     for script in gallery_pages.scripts():

@@ -65,8 +65,17 @@ def pages() -> dict[str, str]:
     return found | {"gallery/index.md": _overview(order)}
 
 
+def chapters() -> list[tuple[str, str]]:
+    """The chapters of the theory in their order, by the title: each is a theme of the gallery."""
+    folder = ROOT / "docs" / "theory"
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    files = dict.fromkeys(re.findall(r"\]\((\w+\.md)", index))
+    texts = [(folder / file).read_text(encoding="utf-8") for file in files]
+    return [(text.partition("\n")[0].removeprefix("# "), text) for text in texts]
+
+
 def _in_the_order_of_the_theory() -> list[Path]:
-    theory = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    theory = "".join(text for _, text in chapters())
     places = {script: theory.find(f"gallery/{script.name}") for script in scripts()}
     return sorted(places, key=lambda script: (places[script] < 0, places[script]))
 

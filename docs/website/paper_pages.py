@@ -16,11 +16,17 @@ from penchant.lab import Experiment, Paper, Recorded, Verdict, all_claims, paper
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, shown
 from penchant.lab.evidence.verdict_json import read_verdicts
+from penchant.lab.report.section import image_type
 from penchant.records import brief
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COVERAGE = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
 escaped = COVERAGE["escaped"]
+
+
+def picture_file(verdict: Verdict) -> str:
+    """The name of the file with its picture."""
+    return f"{verdict.id}.{image_type(verdict.picture)}"
 
 
 def pages(report: Path, folder: Path) -> dict[str, str]:
@@ -30,7 +36,9 @@ def pages(report: Path, folder: Path) -> dict[str, str]:
     folder.mkdir(parents=True, exist_ok=True)
     for verdict in verdicts.values():
         if verdict.picture:
-            (folder / f"{verdict.id}.png").write_bytes(base64.b64decode(verdict.picture))
+            (folder / f"{verdict.id}.{image_type(verdict.picture)}").write_bytes(
+                base64.b64decode(verdict.picture)
+            )
     groups = {name_of(paper): (paper, _rows_of(paper, rows)) for paper in papers()}
     found = {
         f"papers/{name}.md": _page(source, own, verdicts) for name, (source, own) in groups.items()
@@ -94,7 +102,7 @@ def _page(source: Paper, rows: list[Recorded], verdicts: dict[str, Verdict]) -> 
     lines = [f"# {source.short}", ""]
     if source.authors:
         lines += [
-            f"{', '.join(source.authors)}: *{source.title}*, {source.year}.",
+            f"{', '.join(source.authors)}: [*{source.title}*]({source.url}), {source.year}.",
             "",
             f"We read the {source.form}, and check what is printed there.",
             "",
@@ -122,7 +130,8 @@ def _statement(experiment: Experiment, row: Recorded, today: Verdict | None) -> 
     if verdict.correction and verdict.counterexample:
         lines += [f"Counterexample: {escaped(_words(verdict.counterexample))}", ""]
     if today and today.picture:
-        lines += [f"![{escaped(experiment.title or row.statement)}]({row.id}.png)", ""]
+        words = escaped(experiment.title or row.statement)
+        lines += [f"![{words}]({picture_file(today)})", ""]
     lines += [
         f"- Decisive check: {escaped(check)}",
         f"- Scope: {escaped(verdict.scope)}",

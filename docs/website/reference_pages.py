@@ -28,6 +28,7 @@ TITLES = {  # part of penchant -> the title of its page
     "plotting": "Pictures",
 }
 FIRST = "The first names"
+TOP = penchant.__all__
 HEAD = """# Reference
 
 Every public name has a page with its parameters, what it returns and an example that runs. A wrong
@@ -43,7 +44,7 @@ the failure and goes on. Which method trains which model on which problem is a
 def groups() -> dict[str, list[str]]:
     """The full names of what is public, by the namespace whose page lists them.
 
-    Constants have no page.
+    Constants have no page; an everyday name that a namespace repeats has one, at the top.
     """
     found = {"penchant": [_full(name) for name in penchant.__all__]}
     for room in TITLES:
@@ -52,8 +53,7 @@ def groups() -> dict[str, list[str]]:
         own = [
             name for name, one in things.items() if inspect.isclass(one) or inspect.isroutine(one)
         ]
-        full = [f"penchant.{room}.{name}" for name in own]
-        found[f"penchant.{room}"] = [name for name in full if name not in found["penchant"]]
+        found[f"penchant.{room}"] = [f"penchant.{room}.{name}" for name in own if name not in TOP]
     return found
 
 
@@ -67,7 +67,13 @@ def targets() -> dict[str, str]:
     """The full name of what a sentence calls `train`, `problems.Regression`, `Regression`."""
     every = [full for names in groups().values() for full in names]
     short = {full.rpartition(".")[2]: full for full in reversed(every)}  # the top comes first
-    return short | {full.removeprefix("penchant."): full for full in every}
+    repeated = {f"{room}.{name}": short[name] for room in TITLES for name in _everyday(room)}
+    return short | repeated | {full.removeprefix("penchant."): full for full in every}
+
+
+def _everyday(room: str) -> list[str]:
+    """The names of a namespace that stand at the top too."""
+    return [name for name in importlib.import_module(f"penchant.{room}").__all__ if name in TOP]
 
 
 def document(full: str) -> str:
@@ -83,10 +89,14 @@ def pages() -> dict[str, str]:
 
 
 def _page(namespace: str) -> str:
-    title = TITLES.get(namespace.rpartition(".")[2], FIRST)
+    room = namespace.rpartition(".")[2]
+    title = TITLES.get(room, FIRST)
     names = "\n".join(f"   ~{full}" for full in groups()[namespace])
     options = "   :toctree:\n   :nosignatures:\n   :template: name.rst\n"
-    return f"{title}\n{'=' * len(title)}\n\n.. autosummary::\n{options}\n{names}\n"
+    repeated = _everyday(room) if room in TITLES else []
+    links = ", ".join(f":py:obj:`~{targets()[name]}`" for name in repeated)
+    also = f"\nAlso here, with a page among the first names: {links}.\n" if links else ""
+    return f"{title}\n{'=' * len(title)}\n{also}\n.. autosummary::\n{options}\n{names}\n"
 
 
 def _overview() -> str:

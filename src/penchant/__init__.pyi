@@ -8,7 +8,7 @@ from penchant.lab.verification import verify
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.factorization import Factorization
 from penchant.models.function import FunctionModel
-from penchant.plotting.paths import plot
+from penchant.plotting.results import plot
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
 from penchant.records import NumericalError, Outcome

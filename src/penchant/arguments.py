@@ -6,8 +6,8 @@ A `door` adds the name of the function that was called.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from difflib import SequenceMatcher
+import weakref
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.door import Invalid
+from penchant.suggestions import nearest
 
 Array = NDArray[np.float64]
 
@@ -92,6 +93,18 @@ def unwrapped(name: str, value: Any) -> Any:
     return value
 
 
+def weakly_held(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as JAX can hold it, by a weak reference.
+
+    NumPy's functions such as np.square allow none, and JAX ends the process after some calls.
+    """
+    try:
+        weakref.ref(function)
+    except TypeError:
+        return lambda *arguments: function(*arguments)
+    return function
+
+
 def regression_data(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """`X` (samples x features) and `y` (samples), checked and of matching length."""
     X = finite_array("X", X, ndim=2)
@@ -104,6 +117,11 @@ def regression_data(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
 def classification_data(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """`X` (samples x features) and labels `y` of -1 and +1, checked and of matching length."""
     X, y = regression_data(X, y)
+    return X, labels(y)
+
+
+def labels(y: Array) -> Array:
+    """`y` if its entries are -1 and +1."""
     seen = np.unique(y)
     if 0.0 in seen and np.isin(seen, (0.0, 1.0)).all():
         raise Invalid(
@@ -111,7 +129,7 @@ def classification_data(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         )
     if not np.isin(seen, (-1.0, 1.0)).all():
         raise Invalid(f"labels must be -1 and +1, got {_few(seen)}")
-    return X, y
+    return y
 
 
 def _few(values: Array) -> str:
@@ -238,18 +256,6 @@ def one_of(name: str, value: str, known: Iterable[str], listed: str = "") -> str
     other = listed or f"known: {', '.join(known)}"
     hint = f"did you mean {', '.join(near)}?" if near else other
     raise Invalid(f"unknown {name} {value!r:.80}; {hint}")
-
-
-def nearest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """The names most like `value`, the likeliest first, without those that are much less so."""
-    matcher = SequenceMatcher(b=value.upper())
-    similarity: dict[str, float] = {}
-    for candidate in known:
-        matcher.set_seq1(candidate.upper())
-        similarity[candidate] = matcher.ratio()
-    least = max(0.5, max(similarity.values(), default=0.0) - 0.15)
-    likely = [candidate for candidate, ratio in similarity.items() if ratio >= least]
-    return sorted(likely, key=lambda candidate: -similarity[candidate])[:most]
 
 
 def log_scale(depth: int, alpha: object, log_alpha: object, *mu: object) -> float:

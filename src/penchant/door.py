@@ -13,6 +13,8 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
+from penchant.suggestions import refuse_unknown
+
 CALLER = "{caller}"  # stands for the name inside a sentence
 
 P = ParamSpec("P")
@@ -108,6 +110,9 @@ def door_as(name: str | Callable[[Any], str]) -> Callable[[Callable[P, R]], Call
                 first = args[0] if args else next(iter(kwargs.values()), None)
                 caller = name if isinstance(name, str) else name(first)
                 raise _named(error, caller) from error.__cause__
+            except TypeError:
+                refuse_unknown(function, kwargs)
+                raise
 
         return call
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from penchant import store
 from penchant.door import door
-from penchant.training.path import Path, is_path, path_of
+from penchant.training.path import is_path, path_of
 
 
+@door
 def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
     """Write a path or an xarray.Dataset to `file`, and return where it is.
 
@@ -20,7 +21,8 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
     Parameters
     ----------
     result
-        The dataset, or the path with all that `resume` needs.
+        The dataset, the path with all that `resume` needs, or another result, such as a Solution,
+        whose dataset is written.
     file
         Where to write it.
 
@@ -39,7 +41,7 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
     ...     penchant.save(dataset, f"{folder}/run.nc").name
     'run.nc'
     """
-    return result.save(file) if isinstance(result, Path) else store.write(result, file)
+    return result.save(file) if hasattr(result, "save") else store.write(result, file)
 
 
 @door

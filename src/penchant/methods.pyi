@@ -7,6 +7,7 @@ from penchant.training.descent.methods import Adam, GradientDescent
 from penchant.training.descent.proximal import Proximal
 from penchant.training.descent.scheduled import Scheduled
 from penchant.training.descent.steepest import Muon, NormalizedDescent, SignDescent, SteepestDescent
+from penchant.training.exact.central.flow import CentralFlow
 from penchant.training.exact.dual.flow import DualFlow
 from penchant.training.exact.matrices.flow import MatrixFlow
 from penchant.training.exact.parameter import ParameterFlow
@@ -14,6 +15,7 @@ from penchant.training.exact.tangent import TangentFlow
 
 __all__ = [
     "Adam",
+    "CentralFlow",
     "Descent",
     "DualFlow",
     "EffectiveScale",

@@ -46,7 +46,9 @@ def attach(module: str, *more: str) -> Attached:
         elif name in more:
             value = importlib.import_module(f"{module}.{name}")
         else:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            from penchant.suggestions import unknown_name
+
+            raise AttributeError(unknown_name(module, name, public_names()))
         setattr(sys.modules[module], name, value)
         return value
 

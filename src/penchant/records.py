@@ -13,6 +13,7 @@ import numpy as np
 from penchant.description import call, shown
 from penchant.door import Nameless, door
 from penchant.equality import equal_fields, hash_fields
+from penchant.suggestions import NamedArguments
 
 
 class Kind(enum.Enum):
@@ -26,10 +27,11 @@ class Kind(enum.Enum):
     INFEASIBLE = "infeasible"
     DIVERGED = "diverged"
     OUT_OF_RANGE = "out of range"
+    INTERRUPTED = "interrupted"  # by Ctrl-C
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Outcome:
+class Outcome(NamedArguments):
     """The end of a computation: its kind and one sentence that says what happened.
 
     Parameters
@@ -120,7 +122,7 @@ def text_table(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 def html_table(title: str, rows: list[tuple[str, str]]) -> str:
-    """The same for a notebook."""
+    """Names and texts in two columns under a title, for a notebook."""
     cells = "".join(
         f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
         f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
@@ -129,7 +131,7 @@ def html_table(title: str, rows: list[tuple[str, str]]) -> str:
     return f"<table><caption>{html.escape(title)}</caption>{cells}</table>"
 
 
-class Record:
+class Record(NamedArguments):
     """Base of frozen dataclasses: `repr` is a call, `str` an aligned table, notebooks get HTML.
 
     Records made with the same arguments are equal; if fields hold arrays, `eq=False` in the

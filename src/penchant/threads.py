@@ -17,6 +17,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
@@ -48,7 +49,7 @@ def controller() -> Any:
 
 
 class Shared:
-    """A setting of the whole process that holds while anybody is inside.
+    """A context with a setting of the whole process, which holds while anybody is inside.
 
     `enter` makes the setting and returns the function that undoes it.
     """
@@ -58,19 +59,17 @@ class Shared:
         self.lock = threading.Lock()
         self.inside = 0
 
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         with self.lock:
             if not self.inside:
                 self.undo = self.enter()
             self.inside += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.inside -= 1
-                if not self.inside:
-                    self.undo()
+
+    def __exit__(self, *failure: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.undo()
 
 
 @functools.cache
@@ -122,10 +121,15 @@ BLAS_ENVIRONMENT = Shared(lambda: _set_variables(BLAS_VARIABLES))
 XLA_ENVIRONMENT = Shared(lambda: _set_variables(XLA_VARIABLES))
 
 
-@contextlib.contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> AbstractContextManager[None]:
     """A context in which BLAS uses one thread; what was set before comes back after it."""
-    with BLAS.hold():
+    return _one_in_this_thread() if _libraries(True) else BLAS
+
+
+@contextlib.contextmanager
+def _one_in_this_thread() -> Iterator[None]:
+    """The same where some libraries have a number of threads for each Python thread."""
+    with BLAS:
         restore = _limit(_libraries(True))
         try:
             yield
@@ -150,8 +154,8 @@ def one_thread(*, xla: bool) -> Iterator[None]:
     and in child processes; with `xla`, one for XLA too if it starts in it.
     """
     with contextlib.ExitStack() as stack:
-        stack.enter_context(BLAS_ENVIRONMENT.hold())
+        stack.enter_context(BLAS_ENVIRONMENT)
         if xla:
-            stack.enter_context(XLA_ENVIRONMENT.hold())
+            stack.enter_context(XLA_ENVIRONMENT)
         stack.enter_context(one_blas_thread())
         yield

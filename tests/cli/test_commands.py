@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import io
 import json
@@ -47,12 +48,12 @@ def files():
 # --- verify --------------------------------------------------------------------------------
 
 
-def test_verify_prints_the_table_and_writes_the_report():
+def test_verify_prints_a_line_a_claim_and_writes_the_report():
     code, printed = penchant_command("verify", "A", "--jobs", 1)
     assert code == 0
-    row = r"A-SUM +✓ holds +none +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4"
-    assert re.search(row, printed)
-    assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
+    assert re.search(r"^ ✓ A-SUM  section 1 +5e-05 ≤ 0.0001 as printed none$", printed, re.M)
+    assert re.search(r"^ ✎ A-MEAN section 2, equation \(3\) 0 ≤ 0 ", printed, re.M)
+    assert "n(n + 1)/2" not in printed  # corrections are for those who ask
     assert "1 holds; 1 holds as corrected" in printed
     assert f"report: {Path('penchant-report/index.html')}" in printed
     written = [path.as_posix() for path in map(Path, files()) if path.is_file()]
@@ -63,7 +64,7 @@ def test_verify_prints_the_table_and_writes_the_report():
     assert [name for name in written if name not in cells] == [
         "penchant-report/index.html",
         "penchant-report/verdicts.json",
-        "penchant-studies/pictures/A-SUM.quick.png",
+        "penchant-studies/pictures/A-SUM.quick.webp",
     ]
     stored = json.loads(Path("penchant-report/verdicts.json").read_text(encoding="utf-8"))
     assert [verdict["status"] for verdict in stored["verdicts"]] == ["holds as corrected", "holds"]
@@ -119,13 +120,13 @@ def test_shifted_seeds_are_counted_against_the_record(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "file_of", lambda id: tmp_path / "record" / f"{id}.json")
     code, printed = penchant_command("verify", "A", "--record", "--jobs", 1)
     assert code == 0
-    assert re.search(r"A-SUM +✓ holds +✓ quick +5e-05", printed)
+    assert re.search(r"✓ A-SUM .* as printed ✓ quick$", printed, re.M)
     code, printed = penchant_command("verify", "A", "--shift", 1000, "--record", "--jobs", 1)
     assert code == 0
     assert "2 of 2 keep their status" in printed
-    assert re.search(r"A-SUM +✓ holds +✓ quick, 1 of 1 +5e-05", printed)
-    code, printed = penchant_command("list", "A-SUM")
-    assert "holds, quick: as printed, 1 of 1 other seeds" in " ".join(printed.split())
+    seeds = "holds, quick: as printed; 1 of 1 other seeds agree"
+    for words in (("verify", "A-SUM", "--jobs", 1), ("list", "A-SUM")):
+        assert seeds in " ".join(penchant_command(*words)[1].split())
 
 
 @pytest.mark.parametrize("options", [[], ["--no-report"]])
@@ -158,24 +159,57 @@ def test_progress_lines_count_the_claims():
 def test_brackets_in_a_statement_are_not_taken_for_markup(monkeypatch):
     one = little_papers.summed("T-1", "[bold]x[/bold] in [0, 1]", "[p]", little_papers.basel)
     only(monkeypatch, one)
-    assert "[bold]x[/bold] in [0, 1]" in penchant_command("verify", "--no-report", "--jobs", 1)[1]
+    assert "[bold]x[/bold] in [0, 1]" in penchant_command("verify", "-v", "--no-report")[1]
+
+
+@pytest.mark.filterwarnings("default")
+def test_details_are_printed_for_named_claims_and_on_request():
+    named = penchant_command("verify", "a-mean", "A-SUM", "--no-report", "--jobs", 1)[1]
+    verbose = penchant_command("verify", "A", "-v", "--no-report", "--jobs", 1)[1]
+    for printed in (named, verbose):
+        assert "    the sum of 1 .. n is n(n - 1)/2\n" in printed
+        assert "    holds as corrected: the sum is n(n + 1)/2: the sign in front" in printed
+        assert "distance to pi^2/6: 5e-05 ≤ 0.0001; controls: 2 of 2 miss; " in printed
+        assert "with -v" not in printed
+    every = penchant_command("verify", "--no-report", "--jobs", 1)[1]
+    assert "statements and corrections with -v" in every
+    reason = "    fails: odd numbers below 30 that are not prime: 5 > 0"
+    assert reason in every  # nobody has to ask why a claim does not hold
 
 
 @pytest.mark.parametrize("width", [60, 80, 109, 110, 200])
-def test_the_table_fits_every_width(width):
+def test_every_line_fits_every_width(width):
     from rich.console import Console
 
-    from penchant.cli.show import print_verdicts
+    from penchant.cli.claims import print_verdicts
     from penchant.lab.verification import gather_verdicts
 
-    console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    print_verdicts(console, gather_verdicts(little_papers.library.select("A"), jobs=1))
+    null = open(os.devnull, "w")  # noqa: SIM115
+    console = Console(width=width, record=True, file=null, force_terminal=True)
+    print_verdicts(
+        console, gather_verdicts(little_papers.library.select("A"), jobs=1), {}, ["A-SUM"]
+    )
     console.file.close()
     text = console.export_text()
-    table = text.split("A-MEAN ✎")[0] if "A-MEAN ✎" in text else text
-    assert max(len(line) for line in table.splitlines()) <= width
-    for word in ("A-SUM", "✓ holds", "5e-05 ≤ 0.0001", "2 of 2"):
+    assert max(len(line) for line in text.splitlines()) <= width
+    for word in ("✓ A-SUM", "✎ A-MEAN", "5e-05 ≤ 0.0001", "2 of 2"):
         assert word in text
+
+
+def test_a_terminal_without_the_symbols_gets_words():
+    from rich.console import Console
+
+    from penchant.cli.claims import print_legend, print_verdicts
+    from penchant.lab.verification import gather_verdicts
+
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1", errors="replace")
+    console = Console(width=80, file=stream)
+    print_verdicts(console, gather_verdicts(little_papers.library.select("A"), jobs=1))
+    print_legend(console, 2)
+    stream.flush()
+    printed = stream.buffer.getvalue().decode("latin-1")
+    assert re.search(r"^ holds   A-SUM ", printed, re.M)
+    assert re.search(r"^ wording A-MEAN ", printed, re.M)
 
 
 # --- list, show, version, help -------------------------------------------------------------
@@ -186,8 +220,9 @@ def ids_listed(*words):
     code, printed = penchant_command("list", *words)
     assert code == 0, printed
     lines = printed.splitlines()
-    heads = [line for line in lines if re.search(r"\(penchant \w+ \w+\)$", line)]
+    heads = [line for line in lines if re.search(r"\(\d+: penchant \w+ \w+\)$", line)]
     assert len(heads) == len({head.split("  ")[0] for head in heads})
+    assert heads or len(lines) == 1
     return [line.split()[0] for line in lines if line not in heads]
 
 
@@ -245,11 +280,12 @@ def test_on_a_terminal_the_list_keeps_to_one_line_each():
 
 def test_show_prints_saved_verdicts_again():
     _, before = penchant_command("verify", "A", "--jobs", 1)
-    table = [line for line in before.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
+    table = [line for line in before.splitlines() if re.match(r" [✓✎] A-", line)]
+    assert len(table) == 2
     for source in ("penchant-report", "penchant-report/verdicts.json"):
         code, after = penchant_command("show", source)
         assert code == 0
-        assert table == [line for line in after.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
+        assert table == [line for line in after.splitlines() if re.match(r" [✓✎] A-", line)]
         assert f"penchant {penchant.__version__}, python" in after
 
 
@@ -295,6 +331,15 @@ def test_show_refuses_what_is_not_ours_by_name():
 
 def test_version_and_help():
     assert penchant_command("--version") == (0, f"penchant {penchant.__version__}\n")
+    assert (
+        subprocess.run(
+            [sys.executable, "-m", "penchant", "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        == f"penchant {penchant.__version__}\n"
+    )
     for words in ([], ["verify"], ["figure"], ["show"]):
         code, printed = penchant_command(*words, "--help")
         assert code == 0
@@ -318,9 +363,83 @@ def test_figure_draws_what_was_named():
     assert pictures == ["A-SUM.nc", "A-SUM.svg"]
 
 
+def test_figures_for_a_paper_are_bare_narrow_and_have_a_table():
+    words = ("figure", "A-SUM", "--bare", "--width", "3.25", "--format", "pdf,png", "--csv")
+    assert penchant_command(*words)[0] == 0
+    names = sorted(path.name for path in Path("penchant-figures").iterdir())
+    assert names == ["A-SUM.csv", "A-SUM.nc", "A-SUM.pdf", "A-SUM.png"]
+    from matplotlib.image import imread
+
+    assert imread("penchant-figures/A-SUM.png").shape[1] == 650
+    assert b"/Type3" not in Path("penchant-figures/A-SUM.pdf").read_bytes()
+    table = Path("penchant-figures/A-SUM.csv").read_text(encoding="utf-8").splitlines()
+    assert table[0] == "panel,x_label,y_label,series,x,y,value"
+    assert "Partial sums,terms k,sum,sum,1.0,1.0," in table
+
+
+def test_figures_with_other_parameters_have_names_of_their_own():
+    code, printed = penchant_command("figure", "A-SUM", "--set", "terms=500", "--format", "png")
+    assert code == 0
+    assert "holds" not in printed  # the claim is about its own parameters
+    names = sorted(path.name for path in Path("penchant-figures").iterdir())
+    assert names == ["A-SUM-terms-500.nc", "A-SUM-terms-500.png"]
+    assert "terms = 500" in penchant_command("show", f"penchant-figures/{names[0]}")[1]
+    code, printed = penchant_command("figure", "A-SUM", "--set", "terns=500")
+    assert (code, printed.splitlines()) == (
+        2,
+        ["error: figure: there is no parameter 'terns'; did you mean terms?"],
+    )
+
+
+def test_points_of_ones_own_are_drawn_where_a_figure_is_about_points(monkeypatch):
+    from penchant.plotting import sheet
+
+    def draw_points(problem):
+        picture, (axes,) = sheet("points")
+        axes.plot(*problem.X[:, :2].T, "o", label="points")
+        return picture
+
+    about = little_papers.summed("T-1", "s", "p", little_papers.basel)
+    about = dataclasses.replace(about, draw_points=draw_points)
+    book = Registry(experiments=[about, little_papers.library["A-SUM"]])
+    monkeypatch.setattr(importlib.import_module("penchant.cli.figure"), "all_claims", lambda: book)
+    Path("mine.csv").write_text("x,y,z,label\n1,2,3,1\n4,5,6,-1\n")
+    words = ("--points", "mine.csv", "--format", "png", "--csv")
+    code, _ = penchant_command("figure", "T-1", *words)
+    assert code == 0
+    rows = Path("penchant-figures/T-1-mine.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[-3:-1] for row in rows] == [["1.0", "2.0"], ["4.0", "5.0"]]
+    code, printed = penchant_command("figure", "A-SUM", *words)
+    assert (code, printed) == (2, "error: figure: A-SUM has no points that can be replaced\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "there is no file"),
+        ("1,2,3", "must have 2 points or more"),
+        ("1,2\n3,4", "three features in each row, and perhaps a label, got 2 numbers"),
+        ("1,2,3\n4,5", "all of one length"),
+        ("a,b,c\nd,e,f", "0 of its 2 lines are numbers"),
+        ("1,2,3,1\n4,5,6,2", "labels must be -1 and +1"),
+        ("1,2,nan\n4,5,6", "must be finite"),
+    ],
+)
+def test_points_that_are_none_are_refused(content, sentence):
+    if content is not None:
+        Path("mine.csv").write_text(content)
+    code, printed = penchant_command("figure", "A-SUM", "--points", "mine.csv")
+    assert code == 2
+    assert sentence in printed
+    assert len(printed.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["A-SUM", "--width", "0.1"], "for_paper: width must be 1.5 to 40 inches, got 0.1"),
+        (["A-SUM", "--set", "terms"], "figure: --set needs a name and a value"),
+        (["A-SUM", "--format", "pdf,pgn"], "unknown format 'pgn'; did you mean png"),
         (["A-SUM", "A-SUN"], "figure: unknown id 'A-SUN'; did you mean A-SUM?"),
         ([], "figure: name a figure, or pass --all"),
         (["A-SUM", "--size", "printd"], "unknown size 'printd'; did you mean printed?"),

@@ -2,18 +2,20 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 
 pytest.importorskip("bokeh")
 
+import penchant
 from explore_browser import CHROMIUM, FOCUS, PAINTED, browser, served
 from explore_study import made
 from penchant import store
-from penchant.explore import regularizer
+from penchant.explore.views import regularizer
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
 
-VIEWS = ("study", "regularizer", "sphere", "regression", "grokking", "claims")
+VIEWS = ("study", "watch", "data", "regularizer", "sphere", "regression", "grokking", "claims")
 # the share of coloured pixels in the canvases of the plots: empty plots have next to none
 COLOURED = """(() => { let seen = 0;
   const walk = node => {
@@ -49,6 +51,17 @@ PLACE = """name => { const view = Bokeh.index.find_one(Bokeh.documents[0].get_mo
   view.el.scrollIntoView({block: "center", behavior: "instant"});
   const box = view.el.getBoundingClientRect();
   return [box.x + box.width / 2, box.y + box.height / 2]; }"""
+DROP = """(text, name) => { const find = node => {
+    for (const child of [...(node.shadowRoot ? node.shadowRoot.children : []), ...node.children]) {
+      if (child.tagName === "INPUT" && child.type === "file") return child;
+      const inner = find(child);
+      if (inner !== null) return inner;
+    }
+    return null; };
+  const input = find(document.body), data = new DataTransfer();
+  data.items.add(new File([text], name));
+  input.files = data.files;
+  input.dispatchEvent(new Event("change", {bubbles: true})); }"""
 DARKNESS = """[getComputedStyle(document.body).backgroundColor,
   getComputedStyle(document.querySelector(".plot")).filter]"""
 INVERTED = "invert(0.89) hue-rotate(180deg)"
@@ -68,6 +81,8 @@ async def visit(url, folder):
             seen[name, "width"] = await page.run("document.documentElement.scrollWidth")
             await page.picture(folder / f"{name}_390.png")
         seen["keys"] = await by_keys(page, url)
+        seen["dropped"] = await by_dropping(page, url)
+        seen["folded"] = await by_folding(page, url)
         seen["click"] = await by_click(page, url)
         seen["played"] = await by_playing(page, url)
         seen["dragged"] = await by_dragging(page, url)
@@ -75,6 +90,31 @@ async def visit(url, folder):
         seen["dark"] = await in_the_dark(page, url)
         seen["requests"], seen["complaints"] = page.requests, page.complaints
     return seen
+
+
+async def by_dropping(page, url):
+    """The sentence about the example, about a file that is dropped, and about one that is wrong."""
+    await page.open(f"{url}?view=data", 1280)
+    sentences = [await page.run(f"{MODEL}('sentence').text")]
+    table = "weight,height,y\\n" + "\\n".join(f"{k % 3},{k},{2 * k + 1}" for k in range(12))
+    await page.run(f"({DROP})({table!r}, 'mine.csv')".replace("\\\\n", "\\n"))
+    shown = "window.Bokeh?.documents[0]?.get_model_by_name('sentence')?.text ?? ''"  # it reloads
+    await page.until(f"({shown}).includes('height')")
+    sentences.append(await page.run(f"{MODEL}('sentence').text"))
+    code = await page.run(f"{MODEL}('python').text")
+    await page.run(f"({DROP})('a,b', 'wrong.csv')")
+    await page.until(f"{MODEL}('sentence').text.includes('wrong.csv')")
+    return [*sentences, await page.run(f"{MODEL}('sentence').text")], code
+
+
+async def by_folding(page, url):
+    """The height of the sheet of controls on a phone, before and after a tap on its title."""
+    await page.open(f"{url}?view=regularizer", 390)
+    heights = []
+    for _ in range(2):
+        heights.append(await page.run("document.querySelector('.controls').offsetHeight"))
+        await page.run("document.querySelector('.controls > summary').click()")
+    return heights
 
 
 async def by_keys(page, url):
@@ -154,8 +194,19 @@ def seen(folder):
 
     study = store.write(made(), folder / "little.nc")
     write_report(gather_verdicts(library.select(["A-SUM"]), jobs=1), folder / "report")
-    with served(study, folder / "report") as url:
+    with served(study, folder / "report", watch=watched(folder / "run.nc")) as url:
         return url, asyncio.run(visit(url, folder))
+
+
+def watched(file):
+    """The record of a little watched run."""
+    start = np.ones((3, 2)) / 2
+    watch = penchant.watch(
+        lambda w, x: (x @ w**2).sum(axis=1), np.eye(3), parameters=start, budget=None
+    )
+    for step in range(1, 40):
+        watch(step, start * (1 + step / 20), train_loss=1 / step, test_accuracy=step / 40)
+    return watch.save(file)
 
 
 @pytest.mark.slow
@@ -167,6 +218,13 @@ def test_the_page_in_a_browser(tmp_path):
     assert found["complaints"] == []
     the_keys_reach_and_move_a_slider(*found["keys"])
     every_stop_has_a_name(found)
+    (example, dropped, refused), code = found["dropped"]
+    assert "'y'" in example
+    assert "largest coefficient is that of 'height', 1 in" in dropped
+    assert "'mine.csv'" in code
+    assert "'wrong.csv' must have a row of numbers for each sample" in refused
+    sheet, folded = found["folded"]
+    assert folded < 60 < sheet
     assert found["played"] == ("■ Stop", "?view=regularizer&depth=2&log10_mu=4&shape=1")
     assert found["dragged"].endswith("azimuth=10&pitch=42")  # 50 pixels are 20 degrees
     start = regularizer.VIEW.start

@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("bokeh")
 
 from commands import penchant_command
-from penchant.explore import regularizer
 from penchant.explore.document import Live
 from penchant.explore.picture import Picture
 from penchant.explore.state import State, View
+from penchant.explore.views import regularizer
 
 
 def live(view, **values):

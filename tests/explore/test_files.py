@@ -112,7 +112,7 @@ def test_claims_are_listed_and_shown_with_their_figures(report):
     views = {"claims": claims_view(verdicts)}
     page = ClaimsPage(verdicts, views)
     shown = page(read_state("view=claims&claim=A-SUM", views))
-    assert shown.count('src="data:image/png;base64,') == 1
+    assert shown.count('src="data:image/webp;base64,') == 1
     assert "Error of the partial sums" in shown
     assert "claim=A-MEAN" in shown
     assert "<script" not in shown

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
-from penchant.explore import grokking, regression, regularizer, sphere
 from penchant.explore.controls import Choice, Number
 from penchant.explore.picture import Picture
 from penchant.explore.state import LONGEST, State, read_state, write_state
-from penchant.explore.views import theory_views
+from penchant.explore.views import grokking, regression, regularizer, sphere, theory_views
 
 VIEWS = theory_views()
 

@@ -15,9 +15,10 @@ from scipy.stats import norm
 
 import penchant
 from penchant import L1, L2, Q
-from penchant.forecasts import fewest_samples, largest_alpha, population_error
+from penchant.forecasts import best_alpha, fewest_samples, largest_alpha, population_error
 from penchant.regularizers import Lp, R
 
+CORRELATED = np.fromfunction(lambda i, j: 0.9 ** abs(i - j), (300, 300))
 SPARSE = {"samples": 60, "dimension": 300, "truth": [0.5] * 4, "noise": 0.1}
 
 
@@ -47,9 +48,29 @@ def test_unequal_features_under_least_l2_norm():
     bias = (truth**2 * c**2 * (1 - shares) ** 2).sum()
     known = (bias + 0.01) / (1 - (shares**2).sum() / 60) - 0.01
     prediction = population_error(
-        L2(), samples=60, dimension=300, truth=truth, noise=0.1, deviations=c
+        L2(), samples=60, dimension=300, truth=truth, noise=0.1, covariance=c**2
     )
     assert prediction.error == pytest.approx(known, rel=1e-8)
+
+
+def test_a_full_covariance_under_least_l2_norm():
+    rng = np.random.default_rng(0)
+    truth, weights = rng.normal(size=300) / 10, rng.uniform(0.5, 2, size=300)
+    setting = {"samples": 60, "dimension": 300, "noise": 0.1}
+    prediction = population_error(L2(weights), truth=truth, covariance=CORRELATED, **setting)
+    root = np.linalg.cholesky(CORRELATED)
+    logs = []
+    for _ in range(12):
+        X = rng.normal(size=(60, 300)) @ root.T
+        y = X @ truth + 0.1 * rng.normal(size=60)
+        miss = root.T @ (penchant.interpolate(X, y, L2(weights)).beta - truth)
+        logs.append(math.log(miss @ miss / prediction.error))
+    deviation = math.log(prediction.high / prediction.error) / 1.645
+    assert abs(np.mean(logs)) < 3.3 * deviation / math.sqrt(12) + deviation**2
+    plain = population_error(L2(weights), truth=truth, **setting)
+    assert abs(math.log(plain.error / prediction.error)) > 5 * deviation
+    same = population_error(L2(weights), truth=truth, covariance=np.eye(300), **setting)
+    assert same.error == pytest.approx(plain.error, rel=1e-12)
 
 
 def test_least_l1_norm_by_the_moments_of_soft_thresholding():
@@ -125,6 +146,16 @@ def test_scales_end_at_the_norms():
         assert population_error(law, **SPARSE).error == pytest.approx(large, rel=1e-9)
 
 
+def test_intervals_end_at_that_of_least_l1_norm():
+    # the slope of a prox below its bend is lost where the prox is rounding of v - k s
+    sparse = population_error(L1(), **SPARSE)
+    for law in (Q(3, log_alpha=-1000), Q(30, log_alpha=-1e4), R(log_alpha=-1e3)):
+        rich = population_error(law, **SPARSE)
+        assert (rich.error, rich.low, rich.high) == pytest.approx(
+            (sparse.error, sparse.low, sparse.high), rel=1e-6
+        )
+
+
 def test_weights_of_a_start_are_features_of_another_size():
     # at a large scale the l2 norm of beta/w0, that is features of the size w0
     shape = np.geomspace(0.3, 3, 300)
@@ -132,7 +163,7 @@ def test_weights_of_a_start_are_features_of_another_size():
     truth[[3, 200]] = 1.0, -0.5
     law = Q(2, log_alpha=30, shape=shape)
     setting = {"samples": 60, "dimension": 300, "noise": 0.2}
-    scaled = population_error(L2(), truth=truth / shape, deviations=shape, **setting)
+    scaled = population_error(L2(), truth=truth / shape, covariance=shape**2, **setting)
     assert population_error(law, truth=truth, **setting).error == pytest.approx(scaled.error)
 
 
@@ -162,16 +193,44 @@ def test_the_largest_scale_and_the_fewest_samples_are_inverses():
     assert largest_alpha(2.0, samples=60, **setting) == math.inf
 
 
+@pytest.mark.parametrize(("depth", "noise"), [(2, 1.0), (3, 0.7)])
+def test_the_best_scale_is_the_least_of_a_scan(depth, noise):
+    setting = {**SPARSE, "noise": noise}
+    best = best_alpha(depth=depth, **setting)
+    scan = best + np.linspace(-6, 6, 25) / depth
+    errors = [population_error(Q(depth, log_alpha=one), **setting).error for one in scan]
+    least = population_error(Q(depth, log_alpha=best), **setting).error
+    assert least <= min(errors) * (1 + 1e-4)
+    ends = population_error(L1(), **setting).error, population_error(L2(), **setting).error
+    assert least < min(ends)
+
+
+def test_the_best_scale_may_have_no_end():
+    assert best_alpha(**SPARSE) == -math.inf
+    assert best_alpha(**{**SPARSE, "noise": 0.0}) == -math.inf
+    dense = {"samples": 60, "dimension": 300, "truth": np.ones(300), "noise": 0.1}
+    assert best_alpha(**dense) == math.inf
+    unit = 1e30
+    noisy = {**SPARSE, "noise": 1.0}
+    large = {**noisy, "truth": [0.5 * unit] * 4, "noise": unit}
+    shift = best_alpha(**large) - best_alpha(**noisy)
+    assert shift == pytest.approx(math.log(unit) / 2, abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"samples": 300}, "samples must be below the dimension"),
         ({"truth": np.ones(301)}, "more than the 300 dimensions"),
         ({"truth": [math.nan]}, "truth must be finite"),
-        ({"noise": -1}, "noise must be a finite number >= 0"),
+        ({"noise": -1}, "noise must be >= 0"),
         ({"truth": [0.0], "noise": 0.0}, "must not both be zero"),
         ({"truth": [1e-200], "noise": 0.0}, "their squares must be numbers"),
-        ({"deviations": [1.0]}, "deviations must be 300 numbers above zero"),
+        ({"covariance": [1.0]}, "covariance must be 300 numbers above zero"),
+        ({"covariance": np.eye(299)}, "must have the shape"),
+        ({"covariance": CORRELATED}, "is no sum over the eigenvectors"),
+        ({"covariance": np.triu(CORRELATED)}, "must be a symmetric matrix"),
+        ({"covariance": np.ones((300, 300)), "regularizer": L2()}, "must be positive definite"),
         ({"regularizer": Lp(0.5)}, "is not convex"),
         ({"regularizer": penchant.regularizers.Nuclear()}, "must be one of vectors"),
         ({"regularizer": Q(2, alpha=1, shape=[1.0, 2.0])}, "has 2 entries, not 300"),

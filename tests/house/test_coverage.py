@@ -23,7 +23,7 @@ SCRIPT = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
 coverage, escaped, replaced = (SCRIPT[name] for name in ("coverage", "escaped", "replaced"))
 statements, page = SCRIPT["statements"], SCRIPT["page"]
 PRINTED = {"W": 133, "M": 81, "L": 20, "N": 55}  # rows of each source, 289 in all
-FULL = 259  # raise it when another row has a verdict that says what is printed; never lower it
+FULL = 284  # raise it when another row has a verdict that says what is printed; never lower it
 TABLE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 
 

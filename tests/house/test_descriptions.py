@@ -197,6 +197,7 @@ METHODS = st.one_of(
     call(penchant.ParameterFlow, rtol=st.floats(1e-12, 1e-3)),
     call(penchant.methods.MatrixFlow, form=maybe(st.just("lifted"))),
     call(penchant.methods.TangentFlow),
+    call(penchant.methods.CentralFlow, rate, oscillates=flag, finite_steps=flag),
 )
 RULES = st.one_of(
     call(penchant.Steps, count),

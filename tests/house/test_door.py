@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import penchant
-from penchant.door import CALLER, Invalid, Nameless, NotFound, door, door_as, speaking_as
-from penchant.records import Kind, Outcome, Unsolved
+from penchant import Outcome
+from penchant.door import CALLER, Invalid, Nameless, NotFound, door, speaking_as
+from penchant.lab import Kind, door_as
+from penchant.records import Unsolved
 
 SOURCES = sorted(Path(penchant.__file__).parents[1].glob("penchant*/**/*.py"))
 

@@ -110,6 +110,7 @@ CALLS = [
     "GradientDescent(0.1, subgradient=True)",
     "SymmetricFactorization(3, log_alpha=-290.5)",
     "TangentFlow()",
+    "CentralFlow(0.01)",
     "TokenMLP(width=8)",
     "TokenQuadratic()",
     "TokenTransformer(width=8)",
@@ -198,6 +199,9 @@ RESULTS = {
     "Stability": lambda: penchant.measures.Stability(True, 1.0, 2.0, (1, 2), None),
     "PopulationError": lambda: penchant.forecasts.population_error(
         penchant.L2(), samples=2, dimension=5, truth=[1.0], noise=0.1
+    ),
+    "PopulationMargin": lambda: penchant.forecasts.population_margin(
+        penchant.L2(), samples=2, dimension=5, truth=[1.0]
     ),
     "TangentTwin": lambda: penchant.solvers.tangent_twin(
         penchant.DiagonalNet(alpha=2.0), penchant.Classification([[1.0, 2.0]], [1]), [0.0, 1.0]

@@ -20,6 +20,7 @@ WEBSITE = ROOT / "docs" / "website"
 MODULES = (
     *("assemble", "gallery_pages", "paper_pages", "reference_pages"),
     "benchmark_pages",
+    "llms",
 )
 WIDTHS = (1280, 390)
 SHOWN = (
@@ -125,6 +126,19 @@ def test_every_script_has_a_page_and_a_notebook_that_runs(site, source, tmp_path
     exec(book["cells"][1]["source"], {})
     assert [file.name for file in tmp_path.iterdir()] == ["from_l2_to_l1.png"]
     assert 'Image("from_l2_to_l1.png")' in book["cells"][2]["source"]
+
+
+def test_every_page_that_explains_something_is_in_llms_txt(site, source):
+    lines = site["llms"].llms(source).splitlines()
+    assert lines[0] == "# penchant"
+    entries = [
+        re.fullmatch(r"- \[(.+)\]\((.+)\.html\): (.+)", line) for line in lines if "- [" in line
+    ]
+    assert len(entries) > 30
+    for entry in entries:
+        text = (source / f"{entry[2]}.md").read_text()
+        assert text.startswith(f"# {entry[1]}\n")
+        assert entry[3].removesuffix(" …")[:15].strip("*") in text.replace("**", "")
 
 
 def test_links_between_files_become_links_between_pages(site):

@@ -69,10 +69,13 @@ class Argument:
     partner: str = "X and y"
 
 
+SPARSE = ("interpolate", "interpolate_path", "max_margin", "max_margin_path")
+
+
 def pair(who, call, X=X, y=Y):
     """The arguments X and y of a function."""
     return [
-        Argument(who, "X", lambda X: call(X, y), X),
+        Argument(who, "X", lambda X: call(X, y), X, ("sparse",) if who in SPARSE else ()),
         Argument(who, "y", lambda y: call(X, y), np.array(y)),
     ]
 
@@ -375,10 +378,17 @@ ARGUMENTS = [
         **ALONE,
     ),
     Argument(
+        "population_matrix_error",
+        "truth",
+        lambda v: forecasts.population_matrix_error(Nuclear(), samples=2, truth=v, noise=0.1),
+        np.array([[1.0, 0.5], [0.0, 2.0]]),
+        **ALONE,
+    ),
+    Argument(
         "population_error",
-        "deviations",
+        "covariance",
         lambda v: forecasts.population_error(
-            L1(), samples=1, dimension=3, truth=[1.0], noise=0.1, deviations=v
+            L1(), samples=1, dimension=3, truth=[1.0], noise=0.1, covariance=v
         ),
         np.array([1.0, 2.0, 0.5]),
         partner="3 numbers",
@@ -400,13 +410,27 @@ ARGUMENTS = [
                 ),
             ),
             (
+                "population_margin",
+                lambda **given: forecasts.population_margin(
+                    L1(), samples=20, dimension=40, **given
+                ),
+            ),
+            (
+                "separable_samples",
+                lambda **given: forecasts.separable_samples(dimension=40, flips=0.1, **given),
+            ),
+            (
+                "best_alpha",
+                lambda **given: forecasts.best_alpha(samples=20, dimension=40, noise=0.1, **given),
+            ),
+            (
                 "fewest_samples",
                 lambda **given: forecasts.fewest_samples(
                     0.5, L1(), dimension=40, noise=0.1, **given
                 ),
             ),
         )
-        for argument, value in (("truth", [1.0]), ("deviations", [1.0] * 20 + [0.5] * 20))
+        for argument, value in (("truth", [1.0]), ("covariance", [1.0] * 20 + [0.5] * 20))
     ),
     Argument(
         "adam_delay", "step_beta", lambda v: forecasts.adam_delay(v, 1e-3), STEPS_BETA, ANY, **ALONE

@@ -85,6 +85,7 @@ FORECASTS = {
     "adam_clock": lambda: forecasts.adam_clock(1.0, 2.0),
     "adam_delay": lambda: forecasts.adam_delay(0.0, 1.0),
     "adam_memory": lambda: forecasts.adam_memory(0.0),
+    "best_alpha": lambda: forecasts.best_alpha(samples=2, dimension=2, truth=[1.0]),
     "effective_regularizer": lambda: forecasts.effective_regularizer(path()),
     "fewest_samples": lambda: forecasts.fewest_samples(0.0, L1(), dimension=2, truth=[1.0]),
     "forecast_jump": lambda: forecasts.forecast_jump(None),
@@ -93,8 +94,15 @@ FORECASTS = {
     "population_error": lambda: forecasts.population_error(
         None, samples=1, dimension=2, truth=[1.0]
     ),
+    "population_margin": lambda: forecasts.population_margin(
+        None, samples=1, dimension=2, truth=[1.0]
+    ),
+    "population_matrix_error": lambda: forecasts.population_matrix_error(
+        L1(), samples=1, truth=np.eye(2)
+    ),
     "predict_run": lambda: forecasts.predict_run(NET, REGRESSION, None, stop=Steps(1)),
     "predicted_delay": lambda: forecasts.predicted_delay(WRONG, Y, BETA, 0.1, 0.1),
+    "separable_samples": lambda: forecasts.separable_samples(dimension=2, truth=[0.0]),
     "start_regularizer": lambda: forecasts.start_regularizer(NET, np.ones(6)),
     "tilted_q": lambda: forecasts.tilted_q(1, np.ones(3), np.ones(3)),
     "turning_window": lambda: forecasts.turning_window(WRONG, WRONG),
@@ -194,6 +202,7 @@ METHODS = {
     "SignDescent": lambda: methods.SignDescent(-1.0),
     "SteepestDescent": lambda: methods.SteepestDescent(-1.0, L1()),
     "TangentFlow": lambda: methods.TangentFlow(rtol=-1.0),
+    "CentralFlow": lambda: methods.CentralFlow(-1.0),
     "held_sweep": lambda: methods.held_sweep(NET, REGRESSION, [-1.0]),
 }
 MODELS = {
@@ -232,6 +241,7 @@ PLOTTING = {
     "draw_sphere": lambda: plotting.draw_sphere(None, X, None),
     "draw_transition": lambda: plotting.draw_transition(None, ""),
     "end_label": lambda: plotting.end_label(None, 0.0, 0.0, "a", "b"),
+    "for_paper": lambda: plotting.for_paper(-1.0),
     "in_terminal": lambda: plotting.in_terminal(3),
     "latex": lambda: plotting.latex("a"),
     "log_axes": lambda: plotting.log_axes(None, "x", "y"),
@@ -362,6 +372,7 @@ RESULTS = {
         "Outcome",
         "Path",
         "PopulationError",
+        "PopulationMargin",
         "PredictedRun",
         "RatchetPath",
         "Record",
@@ -428,5 +439,5 @@ def test_no_public_name_is_left_out():
 
 def test_what_python_or_a_library_says_is_no_sentence_of_ours():
     """The control: missing arguments and errors from inside."""
-    assert not refuses("Q", lambda: Q(nothing=1))
+    assert not refuses("Q", lambda: Q(*range(9)))
     assert not refuses("L2", lambda: np.ones(2) @ np.ones(3))

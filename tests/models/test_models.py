@@ -7,9 +7,25 @@ import jax
 import numpy as np
 import pytest
 
-from penchant import DiagonalNet, FunctionModel, GradientDescent, ParameterFlow, Steps, train
+from penchant import (
+    DiagonalNet,
+    Factorization,
+    FunctionModel,
+    GradientDescent,
+    ParameterFlow,
+    Steps,
+    train,
+)
 from penchant.lab import double_precision
-from penchant.models import DiagonalLayers, ProductNet, Reparametrized, linearize, two_layer
+from penchant.models import (
+    DeepFactorization,
+    DiagonalLayers,
+    ProductNet,
+    Reparametrized,
+    SymmetricFactorization,
+    linearize,
+    two_layer,
+)
 from penchant.problems import sparse_regression
 from refusals import refusals
 
@@ -204,3 +220,46 @@ def test_nets_that_differ_in_their_start_are_compiled_once():
     X, w = np.eye(2), np.ones(2)
     models = [FunctionModel(Listed([factor]), w) for factor in (2.0, 3.0)]
     assert [model.predict(w, X).tolist() for model in models] == [[2, 2], [3, 3]]
+
+
+ALIKE = {
+    "diagonal": (DiagonalNet(3, alpha=0.7), DiagonalNet(3, mu=2.0), DiagonalNet(2, alpha=0.7)),
+    "unsigned": (
+        DiagonalNet(2, alpha=0.7, signed=False),
+        DiagonalNet(2, start=np.full(16, 2.0), signed=False),
+        DiagonalNet(2, alpha=0.7),
+    ),
+    "factors": (
+        Factorization(2, alpha=1.0),
+        Factorization(2, alpha=2.0, seed=1),
+        Factorization(2, alpha=1.0, shape=(2, 6)),
+    ),
+    "symmetric": (
+        SymmetricFactorization(2, alpha=1.0),
+        SymmetricFactorization(2, alpha=2.0, seed=1),
+        SymmetricFactorization(4, alpha=1.0),
+    ),
+    "deep": (
+        DeepFactorization(4, 2, alpha=1.0),
+        DeepFactorization(4, 2, alpha=2.0, seed=1),
+        DeepFactorization(3, 2, alpha=1.0, shape=(3, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_models_with_equal_code_compute_the_same_function(name):
+    # what is compiled for one of them serves the others
+    first, second, other = ALIKE[name]
+    assert first.code == second.code != other.code
+    w = np.random.default_rng(2).standard_normal(16)
+    ends = [getattr(model, "matrix", getattr(model, "predictor", None))(w) for model in ALIKE[name]]
+    assert np.array_equal(ends[0], ends[1])
+    assert ends[0].shape != ends[2].shape or not np.array_equal(ends[0], ends[2])
+
+    class Own(type(first)):  # may compute what it likes
+        pass
+
+    own = Own.__new__(Own)
+    vars(own).update(vars(first))
+    assert own.code is own

@@ -10,7 +10,12 @@ import secrets
 import pytest
 
 import penchant
-from figure_checks import assert_axes_named, assert_readable
+from figure_checks import (
+    assert_axes_named,
+    assert_legends_aside,
+    assert_readable,
+    assert_tells_its_claim,
+)
 from penchant.lab import Setting, all_claims
 from penchant.lab.record import recorded
 from slow_experiments import SLOW
@@ -39,6 +44,9 @@ def test_status_and_picture(id, data_of, picture_of):
     picture = picture_of(id)
     assert_axes_named(picture)
     assert_readable(picture)
+    if experiment.source in {"M", "L"} and experiment.draw is not None:
+        assert_tells_its_claim(picture, experiment)
+        assert_legends_aside(picture)
 
 
 @pytest.mark.parametrize("id", list(cases(LONG)))

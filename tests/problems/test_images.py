@@ -561,3 +561,14 @@ def test_the_reason_why_a_file_is_damaged_is_short(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"is damaged \(header b'x+\)") as refusal:
         cache.read(find("mnist"))
     assert len(str(refusal.value)) < 400
+
+
+def test_channels_come_first_if_asked_for():
+    last, first = (
+        load_images("digits", train=5, test=3, channels_first=way) for way in (False, True)
+    )
+    assert last.train_images.shape == (5, 8, 8, 1)
+    assert first.test_images.shape == (3, 1, 8, 8)
+    np.testing.assert_array_equal(first.train_images[:, 0], last.train_images[..., 0])
+    with pytest.raises(ValueError, match="flat images have no channels"):
+        load_images("digits", flat=True, channels_first=True)

@@ -15,7 +15,7 @@ from penchant.problems import (
     low_rank_completion,
     multiplication_table,
 )
-from penchant.problems.matrices import coherence
+from penchant.problems.completions import coherence
 from refusals import refusals
 
 ONCE = settings(max_examples=30, deadline=None, derandomize=True)

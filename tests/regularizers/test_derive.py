@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
+import penchant
 from penchant import L2, NumericalError, Q, derive, interpolate
 from penchant.lab import Kind
 from refusals import refusals
@@ -442,3 +443,11 @@ def test_signed_pairs_of_several_arguments():
         e = mpmath.exp(mpmath.mpf("0.8"))  # at s = 0.4
         expected = (grown[0] * e - fading[0] / e) - (grown[1] / e - fading[1] * e)
     assert pair.inverse_gradient(np.array([0.4]))[0] == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("call", [derive, penchant.models.Reparametrized])
+def test_a_function_of_numpy_is_refused_and_ends_no_process(call):
+    """JAX holds functions weakly, which NumPy's do not allow: a few such calls ended Python."""
+    for _ in range(100):
+        with pytest.raises(ValueError, match=r"write it with jax.numpy \(jnp.sinh, not np.sinh\)"):
+            call(np.square, start=0.5)

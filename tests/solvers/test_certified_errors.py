@@ -214,10 +214,10 @@ def test_poisoned_rows_of_a_ratchet_are_caught(seed, depth, size):
     Z[:, 0] = np.abs(Z[:, 0]) + 0.5
     mu = 0.01
     path = ratchet_path(Z, np.ones(3), depth, mus=[mu])
-    law, log_tau, nothing = Q(depth, mu=1.0), -np.log(mu), np.zeros(3)
+    walk, log_tau, nothing = ratchet.RatchetWalk(Q(depth, mu=1.0), Z), -np.log(mu), np.zeros(3)
 
     def said(beta, R, support, last=nothing):
-        return ratchet.certify(law, Z, beta, R, support, log_tau, last).error
+        return ratchet.certify(walk, beta, R, support, log_tau, last).error
 
     beta, R, support = path.beta[0], path.dual[0], path.support[0]
     assert said(beta, R, support) == pytest.approx(path.error[0], abs=1e-12)

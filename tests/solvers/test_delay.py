@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp
 from scipy.optimize import minimize
 
+import penchant
 from general_solvers import least_l1
 from penchant.forecasts import predicted_delay
 from penchant.problems import sparse_recovery
 from penchant.solvers import (
     descent_points,
     error_floor,
+    held_best,
+    held_ridge,
     least_squares_limit,
     memorization_steps,
     ridge_limit,
@@ -251,3 +255,115 @@ def test_bad_input_is_refused_in_a_sentence(call, sentence):
     X, y, _ = random_data(8)
     with pytest.raises(ValueError, match=sentence):
         call(X, y)
+
+
+# near dependence, steps near one, any units: each against 60 digits
+
+
+def in_digits(X, y, penalty):
+    """The least |X a - y|^2 + penalty |a|^2 of independent rows, rounded once."""
+    with mp.workdps(120):
+        A = mp.matrix(X.tolist())
+        dual = mp.lu_solve(A * A.T + penalty * mp.eye(len(X)), mp.matrix(y.tolist()))
+        return np.array([float(v) for v in A.T * dual])
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([0.0, 1e-30, 1e-16, 1e-8, 1e-3]),
+    st.floats(-14, 0),
+    st.integers(-400, 400),
+)
+@few
+def test_points_of_rows_that_nearly_agree_are_right_or_refused(seed, beta, distance, power):
+    """The normal equations gave points 27% off at beta = 1e-16, also of rows far apart."""
+    X, y, other = random_data(seed, 3, 5)
+    X[2] = X[0] + 10.0**distance * other[:5]
+    X, beta = np.ldexp(X, power), np.ldexp(beta, 2 * power)
+    step = 0.5 / largest(X)
+    try:
+        point = (ridge_limit(X, y, step, beta) if beta else least_squares_limit(X, y, step)).point
+    except penchant.NumericalError:
+        if distance < -6:
+            return
+        raise
+    if beta or 10.0**distance > 1e-13:  # closer ones depend on each other to rounding
+        true = in_digits(X, y, 2 * mp.mpf(beta))
+        assert np.abs(point - true).max() <= 1e-7 * np.abs(true).max()
+
+
+def test_a_small_penalty_on_plain_rows_is_seen():
+    X, y, _ = random_data(6, 3, 5)
+    for beta in (1e-16, 1e-30, 1e-200):
+        point = ridge_limit(X, y, 0.01, beta).point
+        np.testing.assert_allclose(point, in_digits(X, y, 2 * mp.mpf(beta)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("part", [1e-3, 1e-9, 1e-14])
+def test_long_times_of_small_steps_are_those_of_many_digits(part):
+    """1 - 1e-14 in float64 is off by a percent of what a step moves."""
+    X, y, start = random_data(7)
+    step, count = part / largest(X), round(2 / part)
+    with mp.workdps(50):
+        A = mp.matrix(X.tolist())
+        rates, basis = mp.eigsy(A.T * A)
+        pull, begin = basis.T * A.T * mp.matrix(y.tolist()), basis.T * mp.matrix(start.tolist())
+        where = []
+        for rate, force, at in zip(rates, pull, begin, strict=True):
+            curvature = rate + 2 * mp.mpf(0.01)
+            left = (1 - mp.mpf(step) * curvature) ** count
+            where.append(left * at + (1 - left) * force / curvature)
+        true = np.array([float(v) for v in basis * mp.matrix(where)])
+    point = descent_points(X, y, step, 0.01, start, [count])[0]
+    np.testing.assert_allclose(point, true, rtol=1e-11)
+
+
+def test_steps_to_a_level_are_counted_at_any_rate():
+    """One row of length one: the loss after t steps is (1 - rate)^(2t)/2."""
+    for rate in (0.3, 1e-5, 1e-11):
+        with mp.workdps(40):
+            true = mp.ceil(mp.log(2e-6) / (2 * mp.log1p(-mp.mpf(rate))))
+        counted = memorization_steps([[0.6, 0.8]], [1.0], rate, 1e-6)
+        assert abs(counted - int(true)) <= 1e-14 * int(true)
+
+
+def test_a_level_that_takes_forever_is_refused():
+    """It was said to take 2^62 steps."""
+    with pytest.raises(
+        ValueError, match=r"^memorization_steps: level 1e-06 is not reached in 2\^62"
+    ):
+        memorization_steps([[0.6, 0.8]], [1.0], 1e-19, 1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_units_beyond_squares_are_named_and_projections_do_not_need_them(size):
+    X, y, start = random_data(8)
+    X, rule = size * X, "X must have squares within float64"
+    calls = {
+        "least_squares_limit": lambda: least_squares_limit(X, y, 0.1),
+        "ridge_limit": lambda: ridge_limit(X, y, 0.1, 0.1),
+        "descent_points": lambda: descent_points(X, y, 0.1, 0.1, start, [3]),
+        "memorization_steps": lambda: memorization_steps(X, y, 0.1, 1e-3),
+        "held_ridge": lambda: held_ridge(X, y, 1.0, free=start),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"^{name}: {rule}"):
+            call()
+    assert error_floor(X, start) == pytest.approx(error_floor(X / size, start), rel=1e-12)
+    assert held_best(X, start, y.sum() + start**2) == pytest.approx(
+        held_best(X / size, start, y.sum() + start**2), rel=1e-12
+    )
+
+
+def test_rows_of_doubtful_rank_are_refused():
+    X, y, start = random_data(9)
+    X[3] = X[0] + 1e-11 * start
+    for call in (
+        lambda: error_floor(X, start),
+        lambda: held_best(X, start, start),
+        lambda: descent_points(X, y, 1e-3, 0.0, start, [10]),
+        lambda: memorization_steps(X, y, 1e-3, 1.0),
+        lambda: held_ridge(X, y, 1.0),
+    ):
+        with pytest.raises(penchant.NumericalError, match="float64 does not tell whether the rows"):
+            call()

@@ -213,6 +213,18 @@ def distances(problem, limit, qs):
     return np.log([np.linalg.norm(M - limit) for M in found])
 
 
+def test_a_system_on_which_divide_and_conquer_gives_up():
+    # LAPACK's gelsd finds no singular values of the first Gauss-Newton system of these entries
+    rng = np.random.default_rng((35174042, 16, 1))
+    truth = np.outer(rng.standard_normal(16), rng.standard_normal(16))
+    where = np.stack(np.unravel_index(rng.permutation(256)[:147], (16, 16)), axis=1)
+    problem = Completion((16, 16), where, truth[where[:, 0], where[:, 1]], truth)
+    solution = interpolate(problem, Nuclear())
+    assert solution.outcome.kind is Kind.SOLVED
+    np.testing.assert_allclose(solution.matrix[*where.T], problem.y, atol=1e-9)
+    assert np.linalg.norm(solution.matrix, "nuc") < np.linalg.norm(truth, "nuc")
+
+
 def test_large_scales_tend_to_frobenius():
     """b(s) = 2 mu s (1 + O(s^2)) with s in proportion to 1/mu: the distance falls as mu^-2."""
     problem = gaussian_sensing(samples=9, dimension=5, rank=2, seed=1)

@@ -51,6 +51,9 @@ SINGLE = {
     "saddles": lambda **more: penchant.solvers.saddles(X, Y, **more),
     "slow_flow": lambda **more: penchant.solvers.slow_flow(X, np.ones(12), **more),
     "saddles of a matrix": lambda **more: penchant.solvers.saddles(MATRICES, **more),
+    "kernel machine of labels": lambda **more: penchant.measures.kernel_machine(
+        penchant.DiagonalNet(alpha=0.5), penchant.Classification(X, LABELS), **more
+    ),
 }
 PATHS = {
     "interpolate_path": lambda **more: penchant.solvers.interpolate_path(
@@ -115,7 +118,7 @@ def test_local_points_are_those_found_in_time(monkeypatch):
     [
         lambda X, y, **more: penchant.max_margin(X, np.sign(y), Linf(), **more),
         lambda X, y, **more: penchant.max_margin(X, np.sign(y), Spectral((20, 20)), **more),
-        lambda X, y, **more: penchant.interpolate(X, y, derive(lambda w: w**3, start=0.5), **more),
+        lambda X, y, **more: penchant.interpolate(X, y, derive(lambda w: w**7, start=0.01), **more),
     ],
     ids=["HiGHS", "central path", "homotopy"],
 )

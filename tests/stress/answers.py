@@ -27,7 +27,7 @@ from fraction_walks import (
     walk_saddles,
     walk_slow_flow,
 )
-from odd_problems import Problem, rank
+from odd_problems import Problem, rank, unclear
 from penchant import Outcome
 from penchant.lab import Kind
 
@@ -115,14 +115,20 @@ def meets(X: np.ndarray, y: np.ndarray, beta: list[Fraction]) -> bool:
 
 
 def unseen(X: np.ndarray, y: np.ndarray, points: list) -> list[Fraction]:
-    """1e7 times the weights that move every row by rounding of its terms: labels have no more."""
+    """1e7 times the weights that move every row by rounding of its terms: labels have no more.
+
+    A row whose terms are all zero has no rounding of its own.
+    """
     rows, sizes = (
         exact_rows(np.abs(X)),
         [max(map(abs, column)) for column in zip(*points, strict=True)],
     )
     terms = [abs(Fraction(float(t))) + dot(row, sizes) for row, t in zip(rows, y, strict=True)]
     return [
-        min((t / row[j] for row, t in zip(rows, terms, strict=True) if row[j]), default=Fraction(0))
+        min(
+            (t / row[j] for row, t in zip(rows, terms, strict=True) if t and row[j]),
+            default=Fraction(0),
+        )
         * Fraction(1e-13)
         / Fraction(RIGHT)
         for j in range(X.shape[1])
@@ -444,21 +450,26 @@ def of_kernel_interpolant(X: np.ndarray, y: np.ndarray, answer: Any) -> Verdict:
     if (end := failed(answer.outcome, outside([exact]))) is not None:
         return end
     # data that fit, or rows that depend on each other, to rounding: floats do not say which
-    if unclear(X) or (meets(X, y, exact) and len(X) > rank(X)):
-        return verdict("" if answer.residual < RIGHT else f"misfit {answer.residual:.2g}")
+    fits = len(X) > rank(X) and any(meets(X, y, b) for b in (exact, fractions(answer.predictor)))
+    if unclear(X) or fits:
+        if not answer.residual < RIGHT:
+            return verdict(f"misfit {answer.residual:.2g}")
+        return verdict(too_long(X, answer.predictor))
     # where targets cancel, the predictor is known to the rounding of its terms
     largest, most = (Fraction(float(np.abs(np.asarray(v, dtype=float)).max())) for v in (X, y))
     return verdict(apart(answer.predictor, exact, most / (largest or 1) / 10**7))
 
 
-def unclear(X: np.ndarray) -> bool:
-    """Whether rows depend on each other to rounding, but not exactly."""
-    flat = np.asarray(X, dtype=float)
-    for axis in (1, 0, 1, 0, 1):
-        sizes = np.abs(flat).max(axis=axis, keepdims=True)
-        flat = flat / np.where(sizes > 0, sizes, 1.0)
-    sizes = np.linalg.svd(flat, compute_uv=False)
-    return int((sizes > 1e-12).sum()) != rank(X)
+def too_long(X: np.ndarray, beta: np.ndarray) -> str:
+    """What a predictor has beside the span of the rows, if that is too much."""
+    inside = fractions(beta)
+    aside = max(map(abs, beyond(orthogonal(exact_rows(X)), inside)), default=Fraction(0))
+    size = max(map(abs, inside), default=Fraction(0))
+    return "" if aside <= Fraction(judge.FAR) * size else "the predictor is not the shortest"
+
+
+def fractions(numbers: np.ndarray) -> list[Fraction]:
+    return [Fraction(float(v)) for v in numbers]
 
 
 def apart(beta: np.ndarray, exact: list[Fraction], least: Fraction) -> str:

@@ -142,6 +142,7 @@ def targets(rng, X: np.ndarray, *, ill: bool) -> tuple[str, np.ndarray, bool]:
     y = unit @ beta
     y[np.abs(y) <= 1e-12 * (np.abs(unit) @ np.abs(beta))] = 0.0  # rounding of what cancels
     name = str(rng.choice(["unit", "far", "zero", "contradicting"], p=TARGETS))
+    ill = ill or any(unclear(rows) for rows in (X, X[1:]) if len(rows))
     name = "unit" if ill and name == "contradicting" else name  # a matter of rounding there
     solvable = True
     if name == "far":
@@ -169,6 +170,16 @@ def rank(X: np.ndarray) -> int:
             share = row[column] / pivot[column]
             row[:] = [a - share * b for a, b in zip(row, pivot, strict=True)]
     return found
+
+
+def unclear(X: np.ndarray) -> bool:
+    """Whether rows depend on each other to rounding, but not exactly."""
+    flat = np.asarray(X, dtype=float)
+    for axis in (1, 0, 1, 0, 1):
+        sizes = np.abs(flat).max(axis=axis, keepdims=True)
+        flat = flat / np.where(sizes > 0, sizes, 1.0)
+    sizes = np.linalg.svd(flat, compute_uv=False)
+    return int((sizes > 1e-12).sum()) != rank(X)
 
 
 TARGETS = (0.7, 0.2, 0.05, 0.05)

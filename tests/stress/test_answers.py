@@ -154,3 +154,31 @@ def test_a_failure_without_a_sentence_is_a_crash():
 
     call = odd_calls.Call("saddles", "none", refuse, lambda answer: (RIGHT, ""))
     assert outcomes.outcome(call)[0] == "crashed"
+
+
+def test_the_judge_of_kernel_machines_takes_data_that_fit_to_rounding():
+    """Least squares of the rounding of the first target move the first weight by 1.7e-4."""
+    small, large = 5.0731945491217779e-08, 1.1490172164699747e06
+    X = np.array([[small, 0.0, large], [small, 0.0, 0.0], [0.0, 0.0, large]])
+    y = np.array([-0.5478941042280561, -4.838175343629625e-14, -0.5478941042280077])
+    answer = penchant.measures.kernel_machine(
+        penchant.DiagonalNet(alpha=0.5), penchant.Regression(X, y)
+    )
+    assert answers.of_kernel_interpolant(X, y, answer)[0] == RIGHT
+    turned = np.array([0.0, 1e-4 * np.abs(answer.predictor).max(), 0.0])
+    longer = answer.predictor + turned
+    longer = dataclasses.replace(answer, predictor=longer)
+    assert answers.of_kernel_interpolant(X, y, longer)[0] == "wrong"
+    missed = answer.predictor * [1 + 1e-4, 1.0, 1.0]
+    missed = dataclasses.replace(answer, predictor=missed)
+    assert answers.of_kernel_interpolant(X, y, missed)[0] == "wrong"
+
+
+def test_the_judge_of_saddles_knows_no_rounding_of_a_row_of_zeros():
+    """The weight of the second column is zero by a tie with the fourth, to 4e-31 in float64."""
+    X = np.array([[0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 1.0]])
+    y = np.array([-1.0, 0.0, -0.5])
+    answer = penchant.solvers.saddles(X, y, depth=5)
+    assert answers.of_saddles(X, y, answer)[0] == RIGHT
+    off = dataclasses.replace(answer, points=answer.points + 1e-6 * np.eye(4)[1])
+    assert answers.of_saddles(X, y, off)[0] == "wrong"

@@ -32,10 +32,33 @@ STUDY = 'function = "own_cells:cell"\n[grid]\nalpha = [0.1, 1.0]\n'
 PLAIN_USER = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
 
 
-def python(*words, folder, command=(), executable=sys.executable, **environment):
+# several commands in one process, since most of the time of one is that of its imports
+IN_TURN = """
+import sys
+sys.stderr = sys.stdout
+from penchant.cli import app
+for words in {commands!r}:
+    try:
+        app(list(words), prog_name="penchant")
+    except SystemExit as end:
+        print("ended with", end.code)
+"""
+
+
+def in_turn(*commands, before="", **given):
+    """What several commands print, each with its exit code behind it."""
+    commands = [[str(word) for word in words] for words in commands]
+    code, text = python("-c", before + IN_TURN.format(commands=commands), **given)
+    assert code == 0, text
+    parts = re.split(r"ended with (\d+)\n", text)
+    assert len(parts) == 2 * len(commands) + 1, text
+    return list(zip(map(int, parts[1::2]), parts[::2], strict=False))
+
+
+def python(*words, folder, command=(), executable=(sys.executable,), **environment):
     """(exit code, everything printed) of a Python process with a bare environment."""
     plain = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "OMP_NUM_THREADS": "1"}
-    words = [*command, executable, "-W", "error", *map(str, words)]
+    words = [*command, *executable, "-W", "error", *map(str, words)]
     environment = {name: str(value) for name, value in (plain | environment).items()}
     ran = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True,
                          timeout=120)  # fmt: skip
@@ -59,7 +82,7 @@ def study(tmp_path):
     return tmp_path
 
 
-RUN = ("-m", "penchant", "run", "own.toml", "--trust", "--jobs", "1")
+RUN = ("run", "own.toml", "--trust", "--jobs", "1")
 
 
 def assert_ran(code, text, folder):
@@ -69,28 +92,27 @@ def assert_ran(code, text, folder):
     assert penchant.load(folder / "penchant-studies" / "own.nc").error.shape == (2,)
 
 
-def test_python_m(study):
-    code, text = python("-m", "penchant", "--version", folder=study)
-    assert (code, text) == (0, f"penchant {penchant.__version__}\n")
+def test_python_m_without_a_home(study):
+    """The words of the command are read by no process of another test."""
     code, text = python("-m", "penchant", "--help", folder=study)
+    assert code == 0
     assert "Usage: penchant" in text or "Usage: python -m penchant" in text
-    assert_ran(*python(*RUN, folder=study), study)
+    ran = python("-m", "penchant", *RUN, folder=study, HOME="/nonexistent/home")
+    assert_ran(*ran, study)
 
 
 def test_a_home_that_cannot_be_written(study, tmp_path):
     home = tmp_path / "home"
     home.mkdir(mode=0o555)
-    found = python(*RUN, folder=study, command=as_plain_user(), HOME=home)
-    assert_ran(*found, study)
+    data = ("data", "mnist", "--from", study)
+    version, ran, (code, text) = in_turn(
+        ("--version",), RUN, data, folder=study, command=as_plain_user(), HOME=home
+    )
+    assert version == (0, f"penchant {penchant.__version__}\n")
+    assert_ran(*ran, study)
     assert list(home.iterdir()) == []
-    code, text = python("-m", "penchant", "data", "mnist", "--from", study, folder=study,
-                        command=as_plain_user(), HOME=home)  # fmt: skip
     assert code == 2
     assert "Traceback" not in text
-
-
-def test_no_home_at_all(study):
-    assert_ran(*python(*RUN, folder=study, HOME="/nonexistent/home"), study)
 
 
 NO_NETWORK = """
@@ -100,18 +122,29 @@ def refuse(*words, **more):
 socket.socket.connect = socket.socket.connect_ex = socket.create_connection = refuse
 socket.getaddrinfo = refuse
 """
+PROBE = """
+import socket
+try:
+    socket.create_connection(('127.0.0.1', 1))
+except OSError as reason:
+    assert "Network is unreachable" in str(reason)
+"""
 
 
-def test_no_network(study, tmp_path):
-    shut = tmp_path / "shut"
+def test_no_network_and_a_path_with_spaces_and_other_letters(tmp_path):
+    shut, folder = tmp_path / "shut", tmp_path / "my studies (new) é 好 'quoted'"
     shut.mkdir()
+    folder.mkdir()
     (shut / "sitecustomize.py").write_text(NO_NETWORK)
-    path = os.pathsep.join([str(shut), SOURCE])
-    probe = "import socket; socket.create_connection(('127.0.0.1', 1))"
-    assert "Network is unreachable" in python("-c", probe, folder=study, PYTHONPATH=path)[1]
-    assert_ran(*python(*RUN, folder=study, PYTHONPATH=path), study)
-    words = ("-m", "penchant", "data", "mnist")
-    code, text = python(*words, folder=study, PYTHONPATH=path, PENCHANT_CACHE=tmp_path / "none")
+    (folder / "own_cells.py").write_text(CELLS)
+    (folder / "own.toml").write_text(STUDY)
+    ran, shown, (code, text) = in_turn(
+        RUN, ("show", "penchant-studies/own.nc"), ("data", "mnist"),
+        before=PROBE, folder=folder, PYTHONPATH=os.pathsep.join([str(shut), SOURCE]),
+        PYTHONUTF8=1, PENCHANT_CACHE=tmp_path / "none",
+    )  # fmt: skip
+    assert_ran(*ran, folder)
+    assert (shown[0], "own.nc: alpha 2" in shown[1]) == (0, True), shown[1]
     assert code == 1  # it is absent, and the way to get it is shown
     assert "penchant data mnist --fetch" in text
 
@@ -126,16 +159,16 @@ def test_another_user(study, tmp_path):
         os.chown(secret, 65534, 65534)
     theirs.chmod(0o555)
     secret.chmod(0)
-    code, text = python(*RUN, "--out", theirs / "out", folder=study, command=as_plain_user())
-    assert code == 2
-    assert "no permission to write into" in text
-    code, text = python("-m", "penchant", "show", secret, folder=study, command=as_plain_user())
-    assert code == 2
-    assert "secret.nc" in text
-    assert "Traceback" not in text
     load = f"import penchant\ntry: penchant.load({str(secret)!r})\nexcept OSError as no: print(no)"
-    code, text = python("-c", load, folder=study, command=as_plain_user())
-    assert (code, text) == (0, f"load: no permission to read {secret}\n")
+    (code, text), (again, shown) = in_turn(
+        (*RUN, "--out", theirs / "out"), ("show", secret),
+        before=load, folder=study, command=as_plain_user(),
+    )  # fmt: skip
+    assert text.startswith(f"load: no permission to read {secret}\n")
+    assert (code, again) == (2, 2)
+    assert "no permission to write into" in text
+    assert "secret.nc" in shown
+    assert "Traceback" not in text + shown
     assert list(theirs.iterdir()) == []
     assert stat.S_IMODE(theirs.stat().st_mode) == 0o555
 
@@ -147,22 +180,9 @@ def test_a_shared_site_packages_on_the_path(study):
     if not base or Path(base).resolve() == Path(sys.executable):
         pytest.skip("there is no other interpreter")
     path = os.pathsep.join([SOURCE, str(site_packages)])
-    probe = "import penchant, numpy; print(numpy.__file__)"
-    code, text = python("-S", "-c", probe, folder=study, executable=base, PYTHONPATH=path)
-    assert (code, str(site_packages) in text) == (0, True), text
-    assert_ran(*python("-S", *RUN, folder=study, executable=base, PYTHONPATH=path), study)
-
-
-def test_a_path_with_spaces_and_other_letters(tmp_path):
-    folder = tmp_path / "my studies (new) é 好 'quoted'"
-    folder.mkdir()
-    (folder / "own_cells.py").write_text(CELLS)
-    (folder / "own.toml").write_text(STUDY)
-    assert_ran(*python(*RUN, folder=folder, PYTHONUTF8=1), folder)
-    code, text = python(
-        "-m", "penchant", "show", "penchant-studies/own.nc", folder=folder, PYTHONUTF8=1
-    )
-    assert (code, "own.nc: alpha 2" in text) == (0, True), text
+    probe = f"import numpy; assert {str(site_packages)!r} in numpy.__file__"
+    given = {"folder": study, "executable": (base, "-S"), "PYTHONPATH": path}
+    assert_ran(*in_turn(RUN, before=probe, **given)[0], study)
 
 
 FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]|[. ]$')

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import judge
+import odd_problems
 import outcomes
 import table
 from odd_problems import FIRST, problem
@@ -22,14 +24,15 @@ def test_a_sample_is_solved_or_refused():
     assert failures(range(200)) == []
 
 
-def test_a_thousand_calls_of_all_solvers():
+@pytest.mark.parametrize("count", [300, pytest.param(1000, marks=pytest.mark.slow)])
+def test_calls_of_all_solvers(count):
     """`python tests/stress/fuzz.py 1000 --stream 30` prints the same table."""
-    counts, odd = outcomes.table(range(1000), stream=30)
+    counts, odd = outcomes.table(range(count), stream=30)
     assert [case for case in odd if case[0] in outcomes.FAULTS] == []
-    assert len([case for case in odd if case[0] == "stalled"]) <= 3
+    assert len([case for case in odd if case[0] == "stalled"]) <= 0.003 * count
     solvers = {name.split()[0] for name, _ in counts}
     assert len(solvers) >= 13  # kernel machines, slow flows and saddles have one name each
-    assert sum(counts[name, "solved and right"] for name, _ in set(counts)) > 700
+    assert sum(counts[name, "solved and right"] for name, _ in set(counts)) > 0.7 * count
 
 
 STALLED = [202, 207, 231, 1859, 3991, 6575, 6956, 7158, 7320, 7925, 8437, 9671]
@@ -81,6 +84,29 @@ def test_a_refusal_of_what_can_be_solved_counts_as_wrong():
     unsolvable = dataclasses.replace(given, solvable=False)
     assert outcomes.refused(unsolvable, "interpolate: no beta fits it")[0] == "refused"
     assert outcomes.refused(given, "array must not contain infs or NaNs")[0] == "crashed"
+
+
+def test_a_row_that_depends_on_others_by_rounding_alone_contradicts_nothing():
+    """Stream 669303016, number 23422: float64 made two proportional rows independent.
+
+    What the answer misses is a thousandth of what rounding of its terms moves.
+    """
+    number, stream = 23422, 669303016
+    drawn = outcomes.drawn(number, stream)
+    assert drawn.solvable
+    assert outcomes.outcome(drawn) == ("solved and right", "")
+    rows = drawn.X.reshape(len(drawn.y), -1)
+    assert odd_problems.rank(rows) == 3
+    assert odd_problems.rank(rows[1:]) == 3
+    assert odd_problems.unclear(rows[1:])
+    y = drawn.y + np.eye(len(rows))[0]  # what was called contradicting
+    answer = interpolate(drawn.X, y, drawn.regularizer)
+    found = answer.matrix.ravel()
+    missed = [
+        abs(Fraction(t) - sum(Fraction(a) * Fraction(b) for a, b in zip(row, found, strict=True)))
+        for row, t in zip(rows.tolist(), y.tolist(), strict=True)
+    ]
+    assert (np.array(missed, dtype=float) <= 1e-15 * (np.abs(rows) @ np.abs(found))).all()
 
 
 def failed(found):

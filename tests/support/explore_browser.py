@@ -21,17 +21,18 @@ SERVE = """
 import sys
 from pathlib import Path
 from penchant.explore.start import prepared
-files = (Path(name) if name else None for name in sys.argv[1:3])
-found = prepared(*files, port=0, warm=sys.argv[3] == "warm")
+files = (Path(name) if name else None for name in sys.argv[2:])
+found = prepared(*files, port=0, warm=sys.argv[1] == "warm")
 print(found.url, flush=True)
 found.run()
 """
 
 
 @contextmanager
-def served(study="", verdicts="", warm=False):
+def served(study="", verdicts="", data="", watch="", warm=False):
     """The address of a page that another process serves."""
-    command = [sys.executable, "-c", SERVE, str(study), str(verdicts), "warm" if warm else ""]
+    files = map(str, (study, verdicts, data, watch))
+    command = [sys.executable, "-c", SERVE, "warm" if warm else "", *files]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process.stdout.readline().strip()

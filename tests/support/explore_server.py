@@ -7,8 +7,8 @@ import stat
 
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 
-from penchant.explore import regularizer
 from penchant.explore.server import Explorer
+from penchant.explore.views import regularizer
 
 VIEWS = {"regularizer": regularizer.VIEW}
 

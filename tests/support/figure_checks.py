@@ -95,3 +95,27 @@ def covered(axes):
     lines = [line.get_transform().transform(line.get_xydata()) for line in axes.lines]
     points = [p for rows in lines for p in rows if np.isfinite(p).all() and inside.contains(*p)]
     return np.mean([box.contains(*p) for p in points])
+
+
+def assert_tells_its_claim(picture, experiment):
+    """The title, the place and what is ours stand in it, and some panel has a legend or a title."""
+    assert flat(picture.get_suptitle()) == flat(experiment.title)
+    caption = flat(picture._supxlabel.get_text())
+    assert flat(experiment.place) in caption
+    assert flat(experiment.ours) in caption
+    assert any(axes.get_legend() or axes.get_title(loc="left") for axes in picture.axes)
+
+
+def assert_legends_aside(picture):
+    """No legend covers a point of a curve."""
+    seen = 0
+    with styled():
+        picture.canvas.draw()
+    for axes in (axes for axes in picture.axes if axes.get_legend()):
+        box, inside = axes.get_legend().get_window_extent(), axes.get_window_extent()
+        for line in axes.lines:
+            points = line.get_transform().transform(line.get_xydata())
+            shown = [p for p in points if inside.contains(*p)]
+            assert not any(box.contains(*p) for p in shown)
+            seen += len(shown)
+    assert seen > 6

@@ -329,7 +329,7 @@ def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, cu
         assert right == sorted(right, reverse=True)
         assert right[-1] == exact["train_accuracy"]
         assert bounds[-1]["loss"] == pytest.approx(exact["loss"], rel=1e-12)
-        goals = Goals(task, [Accuracy(train=accuracy), Loss(loss)], exact, False, True)
+        goals = Goals(task, [Accuracy(train=accuracy), Loss(loss)], exact, seeks=False, steady=True)
         hopeless = any(goals.met(moment, bound) is None for bound in bounds)
         assert hopeless == (goals.met(moment, exact) is None)
 

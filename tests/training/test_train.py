@@ -375,12 +375,15 @@ def test_runs_that_differ_in_numbers_share_their_compiled_code(
 
     def end(rate: float, weight: float, start: float) -> None:
         given: dict[str, Any] = {"penalty": weight * penchant.L1(), "stop": Steps(30)}
-        train(
-            penchant.models.LinearPredictor(start),
+        method = penchant.GradientDescent(rate, subgradient=True)
+        train(penchant.models.LinearPredictor(start), DATA, method, **given)
+        path = train(
+            penchant.DiagonalNet(2, alpha=start),
             DATA,
-            penchant.GradientDescent(rate, subgradient=True),
-            **given,
+            penchant.GradientDescent(rate),
+            stop=Steps(3),
         )
+        assert path.dataset.loss[0] == pytest.approx(np.sum(DATA.y**2))
 
     compiled = []
     end(1e-3, 0.1, 0.5)
@@ -410,9 +413,9 @@ def test_a_path_and_several_paths_are_drawn() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["slow", "fast"]
     for line, path in zip(axes.lines, paths, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), path.dataset.loss.values[1:])
-    with pytest.raises(ValueError, match="'speed' is not a number recorded along these paths"):
+    with pytest.raises(ValueError, match="'speed' is not a number recorded along these results"):
         paths[0].plot("speed")
-    with pytest.raises(ValueError, match="a mapping from labels to paths"):
+    with pytest.raises(ValueError, match="a mapping from labels to results"):
         penchant.plot([])
 
 

@@ -177,7 +177,7 @@ def test_the_rule_on_any_looks(looks):
     limits = (DISTANCE_LIMITS, MISSED_LIMITS, GAIN)
     for look, (kind, decided) in zip(looks, found, strict=True):
         pairs = list(zip(look[:3], limits, strict=True))
-        told = look.learned_share >= LEARNED and look.output_change > 0
+        told = max(look.learned_share, look.output_share) >= LEARNED and look.output_change > 0
         told = told and math.isfinite(look.kernel_distance)
         if decided == "earlier":
             continue

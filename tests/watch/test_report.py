@@ -1,6 +1,7 @@
 """The report of a watch: its table, its figure, its files, its trackers and its command."""
 
 import base64
+import contextlib
 import functools
 import json
 import math
@@ -23,12 +24,11 @@ from penchant.plotting.watch import MOST as POINTS
 from penchant.plotting.watch import SHADES
 from penchant.plotting.watch_table import MOST, chosen, shown
 from penchant.store import json_checksum
-from penchant.watch import DISTANCE_LIMITS, report
+from penchant.watch import DISTANCE_LIMITS, Watch, report
 from penchant.watch.export import curves, findings
 from penchant.watch.modules import module_moves
 from penchant.watch.regime import regime, regimes
 from penchant.watch.reporting import deliver, read
-from penchant.watch.watcher import Watch
 
 
 class Linear:
@@ -42,6 +42,10 @@ class Linear:
     def check(self, params):
         if params is None:
             raise ValueError("watch: the parameters are missing at this call")
+
+    @contextlib.contextmanager
+    def at(self, arrays):
+        yield np.append(arrays["inner"], arrays["outer"])
 
     def arrays(self, params):
         return {"inner": params[:8], "outer": params[8:]}
@@ -178,8 +182,7 @@ def test_failures_are_told_with_their_count(capsys):
     assert "failure watch: the parameters are missing at this call (" in text
     assert "times, first at step 1)" in text
     assert "got str (1 time)" in text
-    assert "(at most 500% allowed)" in text
-    assert "a larger budget= or fewer probe inputs give more looks" in text
+    assert "(at most 500% allowed in 5 s and more, and 25 s in less)" in text
 
 
 @pytest.mark.parametrize(
@@ -296,19 +299,19 @@ def test_a_transition_that_was_seen_is_told_as_seen():
 
 
 def test_forecasts_are_drawn_as_they_were_made():
-    """At every look, from the record: a later look changes nothing in an earlier forecast."""
+    """At the glances: a later look changes nothing in an earlier forecast."""
     early, late = decaying(120).dataset, decaying(400).dataset
-    known = np.isfinite(late.forecast_step.values)
-    assert 3 < known.sum() < len(known)  # too early at first, and at the end it has happened
-    made = {s: tuple(v) for s, *v in zip(*(late[n].values[known] for n in ROW), strict=True)}
-    for step, *values in zip(*(early[name].values for name in ROW), strict=True):
-        if np.isfinite(values[0]):
-            assert made[step] == tuple(values)
     found = read(late)
+    made = {step: (f.step, f.low, f.high) for step, f in found.forecasts}
+    assert 3 < len(made) < late.sizes["glance"]  # too early first, and in the end it has happened
+    before = [(step, f) for step, f in read(early).forecasts if step in made]
+    assert len(before) > 2
+    for step, f in before:
+        assert made[step] == (f.step, f.low, f.high)
     (row,) = [a for a in found.figure().axes if a.get_ylabel().startswith("forecast")]
     line, happened, asked = row.lines
-    np.testing.assert_array_equal(line.get_xdata(), late.step.values[known])
-    np.testing.assert_array_equal(line.get_ydata(), late.forecast_step.values[known])
+    np.testing.assert_array_equal(line.get_xdata(), list(made))
+    np.testing.assert_array_equal(line.get_ydata(), [step for step, *_ in made.values()])
     drawn = [segment[:, 1].tolist() for segment in row.collections[0].get_segments()]
     assert drawn == [[low, high] for _, low, high in made.values()]
     assert happened.get_ydata()[0] == found.forecast.step
@@ -320,7 +323,6 @@ def test_forecasts_are_drawn_as_they_were_made():
     assert "forecasts" not in dict(read(run().dataset).rows())
 
 
-ROW = ("step", "forecast_step", "forecast_low", "forecast_high")
 THREE = ["net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias", "scale"]
 DEEP = [f"transformer.h.{k}.{part}.weight" for k in range(12) for part in ("ln_1", "attn.c_attn",
         "attn.c_proj", "mlp.c_fc", "mlp.c_proj")]  # fmt: skip
@@ -401,7 +403,9 @@ def test_every_record_can_be_drawn(case):
         seen = watched()
         value = {"odd metrics": math.nan, "negative": -0.5}.get(case, 0.5)
         for step in range(1, 30):
-            seen(step, np.ones(12) * (1 + step), loss=value, speed=3, acc=50 * value)
+            seen(
+                step, np.ones(12) * (1 + step), loss=value, speed=3, acc=50 * value, error=0.9**step
+            )
     dataset = seen.dataset
     if case == "no kernel":
         dataset = dataset.assign(kernel_distance=dataset.kernel_distance * math.nan)
@@ -745,6 +749,7 @@ def penchant_watch(*words):
 
 @pytest.mark.parametrize("name", ["run.nc", "run.json"])
 def test_the_command_opens_a_record(grown, folder, sketch, name, capsys):
+    grown.look()  # as a report does
     grown.save(name)
     code, out = penchant_watch(name)
     assert code == 0

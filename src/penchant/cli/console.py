@@ -25,6 +25,22 @@ Jobs = Annotated[
 Shift = Annotated[
     int, typer.Option(min=0, help="A number that is added to every seed: other draws.")
 ]
+Bare = Annotated[bool, typer.Option("--bare", help="No title and no caption, as in a paper.")]
+Width = Annotated[
+    float | None,
+    typer.Option(help="Width in inches, in small type; 3.25 is a column."),
+]
+Formats = Annotated[
+    list[str] | None, typer.Option("--format", help="png, svg, pdf; several: pdf,svg.")
+]
+Csv = Annotated[bool, typer.Option("--csv", help="Also the numbers that the picture shows.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A parameter instead of its own value, as d=200; may be repeated."),
+]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Statements, corrections and records too.")
+]
 Cells = Annotated[Path, typer.Option(help="Folder for finished cells, shared with `penchant run`.")]
 
 

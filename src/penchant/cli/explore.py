@@ -22,6 +22,12 @@ def explore(
     report: Annotated[
         Path | None, typer.Option(help="A report folder or verdicts.json with claims and figures.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A table (.csv): the predictor that training selects.")
+    ] = None,
+    watch: Annotated[
+        Path | None, typer.Option(help="The record of a watched run, also while the run goes on.")
+    ] = None,
     port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 5006,
     host: Annotated[str, typer.Option(help="Address; any but loopback needs a token.")] = HOME,
     token: Annotated[
@@ -30,6 +36,9 @@ def explore(
             envvar="PENCHANT_TOKEN", show_envvar=True, help="Secret that every visit needs."
         ),
     ] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Anybody may visit: no token, any name of the host.")
+    ] = False,
     browse: Annotated[bool, typer.Option("--browse", help="Open it in the browser.")] = False,
 ) -> None:
     """Serve an interactive page: the regularizer, the sphere, regression, grokking, your study.
@@ -40,6 +49,8 @@ def explore(
       penchant explore penchant-studies/scale.nc       a study as a phase diagram
       penchant explore ID                           a study from penchant-studies/, by name
       penchant explore --report penchant-report        claims with verdicts and figures
+      penchant explore --data mine.csv              your table along the scale
+      penchant explore --watch run.nc               a watched run, while it goes on
       PENCHANT_TOKEN=... penchant explore --host 0.0.0.0
 
     \b
@@ -60,7 +71,8 @@ def explore(
     from penchant.explore.start import prepared
 
     with messages().status("preparing the page"):
-        page = prepared(_file_of(study) if study else None, report, host, port, token)
+        files = (_file_of(study) if study else None, report, data, watch)
+        page = prepared(*files, host=host, port=port, token=token, public=public)
     typer.echo(f"explore: {page.url}" + ("?token=…" if token else ""))
     typer.echo("Press Ctrl-C to stop.")
     if browse:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from penchant.arguments import nearest
+from penchant.cli.claims import heading, told
 from penchant.cli.console import errors_in_one_line, output
-from penchant.lab.paper import papers
+from penchant.lab.paper import letters_of, papers
 from penchant.lab.reading import named_studies
-from penchant.lab.record import Recorded, read_record
+from penchant.lab.record import read_record
 from penchant.lab.registry import all_claims
 from penchant.mathematics import in_terminal
+from penchant.suggestions import nearest
 
 SINGULAR = {"experiment": "experiments", "study": "studies"}
-KINDS = {"experiments": "penchant verify ID", "studies": "penchant run NAME"}
+KINDS = ("experiments", "studies")
 
 
 class Entry(NamedTuple):
@@ -66,32 +68,41 @@ def listing(
     if not entries:
         raise ValueError(_nothing(words or [], known))
     console = output()
-    for kind, command in KINDS.items():
-        lines = [entry for entry in entries if entry.kind == kind]
-        if lines:
-            title = f"{len(lines)} {kind}" if len(lines) > 1 else kind
-            console.print(Text.assemble((title, "bold"), (f"  ({command})", "dim")))
+    for title, group in groupby(entries, _title):
+        lines = list(group)
+        if len(entries) > 1:
+            _print_heading(console, title, lines)
         for entry in lines:
             _print(console, entry, max(len(line.id) for line in lines), whole=len(entries) == 1)
+
+
+def _title(entry: Entry) -> str:
+    """What the heading above an entry names: the letters of its paper, or its kind."""
+    return letters_of(entry.id) if entry.kind == "experiments" else entry.kind
+
+
+def _print_heading(console: Console, title: str, lines: Sequence[Entry]) -> None:
+    first = lines[0]
+    if first.kind == "experiments":
+        letters = first.id.split("-")[0]
+        text = heading(letters, f"{len(lines)}: penchant verify {letters}")
+    else:
+        text = Text.assemble((title, "bold"), (f"  ({len(lines)}: penchant run NAME)", "dim"))
+    if console.is_terminal:
+        text.truncate(console.width, overflow="ellipsis")
+    console.print(text, soft_wrap=True)
 
 
 def _entries() -> Iterator[Entry]:
     known = all_claims()
     for experiment in known.experiments():
         record = read_record(experiment.id)
-        told = f"; {_on_record(record)}" if record and record.largest else ""
-        note = f"{experiment.place}{told}"
+        known_as = f"; {told(record)}" if record and record.largest else ""
+        note = f"{experiment.place}{known_as}"
         yield Entry("experiments", experiment.id, experiment.statement, note)
     for name, (title, sizes) in named_studies(known).items():
         if name not in known.ids:
             yield Entry("studies", name, title, ", ".join(sizes))
-
-
-def _on_record(record: Recorded) -> str:
-    """Status, scope and survival on record, in a few words."""
-    verdict = record.verdict()
-    seeds = f", {record.survival} other seeds" if record.shifts else ""
-    return f"{verdict.status}, {record.largest}: {verdict.scope}{seeds}"
 
 
 def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:

@@ -8,16 +8,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from penchant.cli.console import (
+    Bare,
+    Changes,
+    Csv,
     Engine,
+    Formats,
     Jobs,
     Shift,
+    Width,
     errors_in_one_line,
     interruptible,
     messages,
@@ -32,6 +37,7 @@ from penchant.problems.images import cache
 if TYPE_CHECKING:
     from penchant.lab.studies.estimate import Estimate
     from penchant.lab.studies.study import Study
+    from penchant.plotting.mplstyle import Page
 
 
 SHOWN = 5  # failed cells, and doubtful ones, whose messages are printed
@@ -56,6 +62,11 @@ def run(
         bool, typer.Option("--trust", help="Allow a .toml study to run the function it names.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for all files.")] = Path("penchant-studies"),
+    format: Formats = None,
+    bare: Bare = False,
+    width: Width = None,
+    csv: Csv = False,
+    set_: Changes = None,
 ) -> None:
     """Run a study: compute every cell of its grid and write one netCDF file.
 
@@ -67,6 +78,9 @@ def run(
       penchant run scale.toml                       on all cores
       penchant run scale.toml --engine here         in this process
       penchant run scale.toml --engine tcp://10.0.0.1:8786
+      penchant run scale.toml --set samples=200     with another value of a parameter
+      penchant run scale.toml --bare --width 3.25 --format pdf --csv
+                                      the picture for a paper too, and its numbers
       penchant show penchant-studies/scale.nc          show the result (also in scale.html)
 
     \b
@@ -88,13 +102,19 @@ def run(
       1  the code of some cells raised an error
       2  wrong usage, or the disk is full; finished cells are safe
     """
+    from penchant.lab.figure_files import read_formats
     from penchant.lab.reading import read_study
+    from penchant.lab.studies.changes import changed, read_changes
     from penchant.lab.studies.engines.named import engine_named
     from penchant.lab.writing import refuse_unwritable
+    from penchant.plotting.mplstyle import Page
 
     if study is None:
         raise Invalid("no study is given; name a .toml or .py file, or one of `penchant list`")
     chosen = read_study(study, size, shift=shift, trust=True if trust else confirmed)
+    changes, page = read_changes(set_ or []), Page(width, bare)
+    formats = read_formats(format or (["png"] if bare or width else []))
+    (chosen,) = changed([chosen], changes)
     engine_named(engine, jobs)  # a wrong name must fail before any work is done
     refuse_unwritable(out)
     if dry:
@@ -102,10 +122,35 @@ def run(
     else:
         form = "" if size == "quick" else f" --size {size}"
         other = f" --shift {shift}" if shift else ""
-        _run(chosen, out, engine, jobs, f"penchant run {Path(study).name}{form}{other}")
+        form += "".join(f" --set {text}" for text in set_ or [])
+        picture = _PaperPicture(page, formats, csv)
+        _run(chosen, out, engine, jobs, f"penchant run {Path(study).name}{form}{other}", picture)
 
 
-def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -> None:
+class _PaperPicture(NamedTuple):
+    """The picture of a study for a paper: its page and its files, none if there are no formats."""
+
+    page: Page
+    formats: list[str]
+    csv: bool
+
+    def write(self, dataset: Any, out: Path) -> None:
+        """Draw it, and print which files were written."""
+        from penchant.lab.figure_files import save_picture
+        from penchant.plotting.mplstyle import for_paper
+        from penchant.plotting.study.picture import draw_study
+
+        if not (self.formats or self.csv):
+            return
+        name = f"{dataset.study}-picture"  # the report has a PNG of its own
+        with for_paper(self.page.width, bare=self.page.bare):
+            written = save_picture(draw_study(dataset), name, out, self.formats, self.csv)
+        typer.echo(f"picture: {', '.join(map(str, written))}")
+
+
+def _run(
+    study: Study, out: Path, engine: str, jobs: int | None, command: str, picture: _PaperPicture
+) -> None:
     from penchant.lab.studies.run import run as run_study
 
     console = messages()
@@ -115,6 +160,7 @@ def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -
     typer.echo(f"{study.name}: {progress.summary()}; {out / f'{study.name}.nc'}")
     with interruptible(study.name):
         _report(console, dataset, out)
+        picture.write(dataset, out)
     raise typer.Exit(1 if bool((dataset.status == "error").any()) else 0)
 
 

@@ -12,18 +12,19 @@ from rich.console import Console
 from rich.text import Text
 
 from penchant.arguments import one_of
+from penchant.cli.claims import marked, print_legend, print_verdicts
 from penchant.cli.console import (
     Cells,
     Engine,
     Shift,
+    Verbose,
     errors_in_one_line,
     interruptible,
     messages,
     output,
 )
-from penchant.cli.show import marked, print_verdicts
 from penchant.door import door
-from penchant.lab.evidence.verdict import Verdict
+from penchant.lab.evidence.verdict import SYMBOLS, Verdict
 from penchant.lab.experiment import Experiment, Setting
 from penchant.lab.record import kept, recorded, write_record
 from penchant.lab.registry import all_claims
@@ -54,8 +55,9 @@ def verify(
     ] = True,
     cells: Cells = Path("penchant-studies"),
     engine: Engine = "here",
+    verbose: Verbose = False,
 ) -> None:
-    """Check claims of the theory and print a verdict for each.
+    """Check claims of the theory and print a verdict for each, one line a claim.
 
     \b
     [bold]Examples[/bold]
@@ -63,6 +65,7 @@ def verify(
       penchant verify W                  all claims whose ids begin with W-
       penchant verify ID OTHER-ID --size printed
                                       two claims, at the size of the source
+      penchant verify -v                 with statements and corrections
       penchant verify W --shift 1000     with other seeds: do the verdicts stay?
 
     \b
@@ -71,7 +74,7 @@ def verify(
 
     \b
     The record holds the verdicts at the size of the source and how many other
-    sets of seeds gave the same status; the table shows it beside today's.
+    sets of seeds gave the same status; the last column shows its status and size.
     --shift K adds K to every seed and counts the verdicts that keep the status.
     --record adds what was found now.
 
@@ -105,13 +108,22 @@ def verify(
         keep = _recording(progress) if record else progress
         verdicts = gather_verdicts(claims, setting, jobs, keep)
     records = recorded(verdict.id for verdict in verdicts)
-    print_verdicts(output(), verdicts, records)
+    console = output()
+    detailed = [v.id for v in verdicts if verbose or _is_named(v.id, ids)]
+    print_verdicts(console, verdicts, records, detailed)
+    if len(detailed) < len(verdicts):
+        print_legend(console, len(verdicts))
     if shift:
         typer.echo(kept(verdicts, records))
     if report:
         page, _ = write_report(verdicts, out)
         typer.echo(f"report: {page}")
     raise typer.Exit(0 if verdicts.ok else 1)
+
+
+def _is_named(id: str, names: Sequence[str] | None) -> bool:
+    """Whether this claim was asked for by its own id; its details are printed too."""
+    return id.upper() in {name.strip().upper() for name in names or ()}
 
 
 def _recording(progress: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
@@ -126,7 +138,7 @@ def _recording(progress: Callable[[Verdict], None]) -> Callable[[Verdict], None]
 
 @contextmanager
 def meter(claims: Sequence[Experiment], console: Console) -> Iterator[Callable[[Verdict], None]]:
-    """A callback for finished verdicts: it prints a line, above a bar on a terminal."""
+    """A callback for finished verdicts: a bar on a terminal, elsewhere a line for each."""
     numbers = iter(range(1, len(claims) + 1))
 
     def line(verdict: Verdict) -> None:
@@ -143,7 +155,6 @@ def meter(claims: Sequence[Experiment], console: Console) -> Iterator[Callable[[
         task = bar.add_task("verifying", total=len(claims))
 
         def advance(verdict: Verdict) -> None:
-            line(verdict)
-            bar.advance(task)
+            bar.update(task, advance=1, description=f"{verdict.id} {SYMBOLS[verdict.status]}")
 
         yield advance

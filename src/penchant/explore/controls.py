@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from penchant.arguments import one_of
@@ -69,7 +70,28 @@ class Choice:
         return str(value)
 
 
-Control = Number | Choice
+@dataclass(frozen=True)
+class Upload:
+    """A file that is dropped on the page or chosen; its value is the key by which it is kept.
+
+    `look_up` raises a ValueError for a key of nothing that is kept.
+    """
+
+    name: str
+    title: str
+    start: str
+    look_up: Callable[[str], object]
+
+    def read(self, text: str) -> str:
+        """`text` if it is the key of a file that is still here."""
+        self.look_up(text)
+        return text
+
+    def write(self, value: float | str) -> str:
+        return str(value)
+
+
+Control = Number | Choice | Upload
 
 
 def cut(text: str) -> str:

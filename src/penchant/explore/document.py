@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penchant.explore.access import name_parts, readable
 from penchant.explore.cells import DrawnCells
-from penchant.explore.controls import Control, Number
+from penchant.explore.controls import Control, Number, Upload
 from penchant.explore.drawing import Drawn
 from penchant.explore.page import template, variables
 from penchant.explore.picture import Picture
@@ -20,6 +21,7 @@ from penchant.explore.stage import (
     turn_by_dragging,
 )
 from penchant.explore.state import State, View, write_state
+from penchant.explore.tables import keep
 from penchant.records import NumericalError
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 PAUSE = 8  # milliseconds to wait for further moves of a slider, so that only the last is drawn
 TYPE: Any = {"font-size": "15px", "font-family": "inherit"}
+LOAD = "location.search = '?' + cb_obj.tags[0]"
 ADDRESS = "history.replaceState(null, '', '?' + cb_obj.tags[0])"
 
 
@@ -49,6 +52,8 @@ class Live:
         if failure:
             self._clear()
         self._fill(first)
+        if self.view.refresh:
+            document.add_periodic_callback(self.redraw, round(1000 * self.view.refresh))
 
     @property
     def address(self) -> str:
@@ -65,6 +70,8 @@ class Live:
         from bokeh.models.widgets.inputs import Select
         from bokeh.models.widgets.sliders import Slider
 
+        if isinstance(control, Upload):
+            return self._upload(control)
         value: Any = self.values[control.name]
         if isinstance(control, Number):
             widget: Any = Slider(
@@ -83,6 +90,30 @@ class Live:
         )
         widget.on_change("value", lambda _, __, new: self.move(control, new))
         return widget
+
+    def _upload(self, control: Upload) -> Any:
+        """A field for a file. Its picture has other curves, so that the page is loaded again."""
+        from bokeh.models import CustomJS
+        from bokeh.models.widgets.inputs import FileInput
+
+        field = FileInput(accept=".csv,.txt", title=control.title, name=control.name)
+        field.update(styles=TYPE, stylesheets=[readable()], sizing_mode="stretch_width")
+
+        def take() -> None:
+            try:
+                self.values[control.name] = keep(b64decode(str(field.value)), str(field.filename))
+                self.view.picture(self.values)
+            except (ValueError, NumericalError) as reason:
+                self.sentence.update(text=str(reason))
+            else:
+                field.tags = [self.address]
+
+        def soon(_: str, __: Any, ___: Any) -> None:  # the name of the file comes after its content
+            self.document.add_next_tick_callback(take)
+
+        field.on_change("value", soon)
+        field.js_on_change("tags", CustomJS(code=LOAD))
+        return field
 
     def move(self, control: Control, value: Any) -> None:
         """Store a new value and draw soon, together with any further changes until then."""

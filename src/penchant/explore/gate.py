@@ -91,7 +91,8 @@ def guard_headers(request: HTTPServerRequest) -> None:
 class Gate(Router):
     """Routes a request to bokeh or to a plain page, or refuses it.
 
-    `hosts` are the allowed values of the Host header; None allows all, if a token is required.
+    `hosts` are the allowed values of the Host header; None allows all: a token is required, or
+    anybody may visit.
     `plain` holds the views that do not use bokeh.
     """
 

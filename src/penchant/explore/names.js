@@ -12,6 +12,8 @@ const visit = (node, figure) => {
       called(handle, title.firstChild.textContent.replace(/:\s*$/, ""))
     const select = node.shadowRoot.querySelector("select")
     if (select != null) called(select, node.shadowRoot.querySelector("label").textContent.trim())
+    const file = node.shadowRoot.querySelector("input[type=file]")
+    if (file != null) called(file, node.shadowRoot.querySelector("label").textContent.trim())
     for (const plot of node.shadowRoot.querySelectorAll(".bk-events")) called(plot, `plot: ${figure}`, "img")
     for (const child of node.shadowRoot.children) visit(child, figure)
   }

@@ -62,17 +62,20 @@ def is_loopback(host: str) -> bool:
 
 
 @door_as(WHO)
-def check_binding(host: str, port: int, token: str | None) -> None:
-    """Raise unless the page stays on this machine or a token protects it."""
+def check_binding(host: str, port: int, token: str | None, public: bool = False) -> None:
+    """Raise unless the page stays on this machine, a token protects it, or it is for everybody."""
     if not 0 <= integer("port", port, least=0) <= 65535:
         raise Invalid(f"port must be at most 65535, got {port}")
     if token is not None and not TOKEN.fullmatch(token):
         rule = "at least 16 letters, digits, - or _"
         raise Invalid(f"a token must have {rule}, such as {secrets.token_urlsafe(18)}")
-    if token is None and not is_loopback(host):
+    if public and token is not None:
+        raise Invalid("a public page has no token; leave out --public or the token")
+    if token is None and not public and not is_loopback(host):
         raise Invalid(
             f"{host} can be reached from other machines, so a token is needed: set "
-            f"PENCHANT_TOKEN, for example to {secrets.token_urlsafe(18)}, or pass --token"
+            f"PENCHANT_TOKEN, for example to {secrets.token_urlsafe(18)}, or pass --token; a page "
+            "that anybody may visit is started with --public"
         )
 
 
@@ -86,9 +89,10 @@ class Explorer:
         host: str = "127.0.0.1",
         port: int = 0,
         token: str | None = None,
+        public: bool = False,
     ):
         require_bokeh()
-        check_binding(host, port, token)
+        check_binding(host, port, token, public)
         from bokeh.server.server import BaseServer
         from tornado.ioloop import IOLoop
 
@@ -98,8 +102,9 @@ class Explorer:
         self.socket = bound(host, port)
         self.port = int(self.socket.getsockname()[1])
         shown = f"[{host}]" if ":" in host else host
-        names = own_names(shown, self.port) if is_loopback(host) else None
-        self.bokeh = _application(views, names or [f"*:{self.port}"])
+        names = own_names(shown, self.port) if is_loopback(host) and not public else None
+        others = ["*"] if public else [f"*:{self.port}"]  # the gate compares origin and host
+        self.bokeh = _application(views, names or others)
         gate = Gate(self.bokeh, views, plain or {}, frozenset(names) if names else None, token)
         http = Listener(
             gate,

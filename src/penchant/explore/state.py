@@ -20,7 +20,7 @@ class View:
     """One page: its words, its controls, and the function from their values to a picture.
 
     `python` writes the code that computes what the values show; `sweep` names the slider that the
-    play button moves.
+    play button moves; the picture is drawn again every `refresh` seconds, if that is not 0.
     """
 
     name: str
@@ -30,6 +30,7 @@ class View:
     picture: Callable[[Values], Picture]
     python: Callable[[Values], str] = lambda values: ""
     sweep: str = ""
+    refresh: float = 0.0
 
     @property
     def start(self) -> dict[str, float | str]:

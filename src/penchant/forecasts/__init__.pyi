@@ -1,16 +1,23 @@
 """What is said about a run before it ends."""
 
 from penchant.forecasts.adam import adam_clock, adam_delay, adam_memory
-from penchant.forecasts.population import (
+from penchant.forecasts.delay import Delay, predicted_delay
+from penchant.forecasts.population.error import (
     PopulationError,
+    best_alpha,
     fewest_samples,
     largest_alpha,
     population_error,
 )
+from penchant.forecasts.population.margin import (
+    PopulationMargin,
+    population_margin,
+    separable_samples,
+)
+from penchant.forecasts.population.matrices import population_matrix_error
 from penchant.forecasts.runs import PredictedRun, predict_run
 from penchant.forecasts.transition import LATER, Forecast
 from penchant.forecasts.turning import STRIDE, kernel_regime_end, turning_window
-from penchant.solvers.least_squares import Delay, predicted_delay
 from penchant.training.descent.effective_scale import (
     effective_regularizer,
     start_regularizer,
@@ -24,18 +31,23 @@ __all__ = [
     "Delay",
     "Forecast",
     "PopulationError",
+    "PopulationMargin",
     "PredictedRun",
     "adam_clock",
     "adam_delay",
     "adam_memory",
+    "best_alpha",
     "effective_regularizer",
     "fewest_samples",
     "forecast_jump",
     "kernel_regime_end",
     "largest_alpha",
     "population_error",
+    "population_margin",
+    "population_matrix_error",
     "predict_run",
     "predicted_delay",
+    "separable_samples",
     "start_regularizer",
     "tilted_q",
     "turning_window",

@@ -1,6 +1,6 @@
 """When the test accuracy of a run jumps under weight decay: a law fitted on runs that grok.
 
-How it works (docs/theory.md section 26). Time is measured in z, the sum of (learning rate x weight
+How it works (docs/theory section 26). Time is measured in z, the sum of (learning rate x weight
 decay) over the steps: what the data do not hold shrinks as e^(-z), whatever the schedule. Theory
 puts the end of memorization at z = log of the start - (1/L) log of the margin (section 21), so log
 z of the jump is taken to be linear in the logarithm of the margin when the training accuracy

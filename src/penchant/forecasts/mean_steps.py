@@ -1,6 +1,6 @@
 """Gradient steps on w+^2 - w-^2, averaged over the draws of batches and label noise.
 
-How it works (docs/theory.md sections 29 and 33). With c = log(w+ w-), s = log(w+/w-) = X^T nu +
+How it works (docs/theory sections 29 and 33). With c = log(w+ w-), s = log(w+/w-) = X^T nu +
 tilt and r = X beta - y, a step of rate gamma on B of N samples moves nu by -4 gamma (N/B) r on
 these (for a sum of squares), c by log((1 - gamma lambda)^2 (1 - q^2)) and the tilt by -2 (artanh(q)
 - q), with q = 2 gamma g/(1 - gamma lambda). The means of q^2 and q^3 over batches without

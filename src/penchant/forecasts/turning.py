@@ -2,7 +2,7 @@
 
 How it works. With theta = e^(-rate t) phi the decay leaves the equation of phi, so at the time t of
 a slow run the predictor is the one that the flow without decay selects from e^(-rate t) theta0
-(docs/theory.md section 19): from the least l2 (Frobenius) norm of the kernel regime to the least l1
+(docs/theory section 19): from the least l2 (Frobenius) norm of the kernel regime to the least l1
 (nuclear) norm. These minimisers are followed by the solvers' continuations in log alpha, without
 training. In regression rate t = log(alpha0/alpha). On labels the margin level g of the run enters,
 by the balance of loss and decay in section 21, e^-g = (rate/L) g^(2/L - 1) |theta|^2, and shifts

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import flag, integer, one_of
-from penchant.door import door
+from penchant.door import Invalid, door
 from penchant.lab.evidence.evidence import Evidence, Premise
 from penchant.lab.evidence.verdict import AS_PRINTED, Verdict
 from penchant.lab.paper import paper_of
-from penchant.lab.pictures import keep_picture, picture_key, png_of
+from penchant.lab.pictures import keep_picture, picture_key, small_image
+from penchant.lab.studies.changes import changed, words
 from penchant.lab.studies.compute import USABLE
 from penchant.lab.studies.run import compute_study
 from penchant.lab.studies.sizes import SIZES, Size, Sizes
@@ -31,6 +32,7 @@ from penchant.threads import one_blas_thread
 if TYPE_CHECKING:
     from penchant.lab.studies.engines.complete import RunProgress
     from penchant.lab.studies.engines.named import Engine
+    from penchant.problems.classification import Classification
 
 RAN = "ran to the end"
 
@@ -40,7 +42,7 @@ class Setting:
     """How experiments are run: at which size, where cells are stored, who computes them.
 
     Without a folder nothing is stored. `pictures` draws each one into its verdict, and `shift` is
-    added to every seed.
+    added to every seed. `changes` are parameters that the cells have instead of their own.
     """
 
     size: Size = "quick"
@@ -49,6 +51,7 @@ class Setting:
     jobs: int | None = None
     pictures: bool = False
     shift: int = 0
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @door
     def __post_init__(self) -> None:
@@ -77,6 +80,8 @@ class Experiment(Record):
         The evidence, computed from the datasets of the studies alone.
     draw
         The picture of the same datasets; without it the plots of the evidence are drawn.
+    draw_points
+        The picture of points of one's own, a `Classification`, where the claim is about points.
     title
         What the picture shows, a short sentence; by default the title of the (first) study, or the
         statement.
@@ -95,6 +100,7 @@ class Experiment(Record):
     study: Sizes | Sequence[Sizes]
     check: Callable[..., Evidence]
     draw: Callable[..., Figure] | None = None
+    draw_points: Callable[[Classification], Figure] | None = None
     title: str = ""
     ours: str = ""
     scope: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -122,11 +128,15 @@ class Experiment(Record):
         """The dataset of every study; cells that are stored in the folder are not computed."""
         how = setting or Setting()
         with _folder(how.folder) as folder:
+            studies = [sizes.at(how.size, how.shift) for sizes in self.studies]
             datasets = [
-                compute_study(sizes.at(how.size, how.shift), folder, how.engine, how.jobs, progress)
-                for sizes in self.studies
+                compute_study(study, folder, how.engine, how.jobs, progress)
+                for study in changed(studies, how.changes)
             ]
         attributes = self.attributes(how.size, how.shift)
+        if how.changes:
+            own = f"changed here: {words(how.changes)}"
+            attributes["ours"] = "; ".join(filter(None, [self.ours, own]))
         return tuple(dataset.assign_attrs(attributes) for dataset in datasets)
 
     def attributes(self, size: Size, shift: int = 0) -> dict[str, str]:
@@ -160,8 +170,9 @@ class Experiment(Record):
 
     def picture(self, data: Sequence[Dataset], evidence: Evidence | None = None) -> Figure:
         """The picture of the datasets, or of their evidence; nothing is computed."""
+        from penchant.plotting.mplstyle import styled
         from penchant.plotting.plots import panels
-        from penchant.plotting.style import caption_of, clear_logs, styled
+        from penchant.plotting.style import caption_of, clear_logs
 
         with styled():
             if self.draw is not None:
@@ -170,16 +181,26 @@ class Experiment(Record):
             plots = (evidence or self.check(*data)).plots
             return panels(attributes["title"], plots, caption_of(attributes))
 
+    def picture_of_points(self, problem: Classification) -> Figure:
+        """The picture of points of one's own."""
+        from penchant.plotting.mplstyle import styled
+        from penchant.plotting.style import clear_logs
+
+        if self.draw_points is None:
+            raise Invalid(f"{self.id} has no points that can be replaced")
+        with styled():
+            return clear_logs(self.draw_points(problem))
+
     def _encoded_picture(self, data: Sequence[Dataset], evidence: Evidence, how: Setting) -> str:
         """The picture in base64, as a page can hold it; an equal one is not drawn again."""
         functions = [function for function in (self.check, self.draw) if function is not None]
         key = None if how.folder is None else picture_key(functions, data)
         if how.folder is None or key is None:
-            return base64.b64encode(png_of(self.picture(data, evidence))).decode()
+            return base64.b64encode(small_image(self.picture(data, evidence))).decode()
         shift = f".shift-{how.shift}" if how.shift else ""
-        file = how.folder / "pictures" / f"{self.id}.{how.size}{shift}.png"
-        png = keep_picture(file, key, lambda: self.picture(data, evidence))
-        return base64.b64encode(png).decode()
+        file = how.folder / "pictures" / f"{self.id}.{how.size}{shift}.webp"
+        image = keep_picture(file, key, lambda: self.picture(data, evidence))
+        return base64.b64encode(image).decode()
 
     def run(self, setting: Setting | None = None, progress: RunProgress | None = None) -> Verdict:
         """The verdict of one run; an experiment that raises gives an inconclusive one."""

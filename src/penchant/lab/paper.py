@@ -46,6 +46,8 @@ class Paper(Record):
         Who wrote it, and when; claims of one's own have none.
     form
         What was read: only what is printed there is checked.
+    url
+        Where it is to be read.
     """
 
     letters: str
@@ -55,6 +57,7 @@ class Paper(Record):
     authors: tuple[str, ...] = ()
     year: int | None = None
     form: str = "paper"
+    url: str = ""
 
     def __post_init__(self) -> None:
         wrong = [id for id in self.statements if letters_of(id) != self.letters.upper()]

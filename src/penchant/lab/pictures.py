@@ -1,4 +1,4 @@
-"""Pictures of experiments as PNG, drawn again only if something that they show has changed.
+"""Pictures of experiments as WebP, drawn again only if something that they show has changed.
 
 Drawing all claims takes several times as long as judging them from their cells. So a picture is
 kept beside the cells, with a key behind its last byte: a digest of the datasets, of the source
@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from penchant.door import door_as
 from penchant.lab.studies.code.modules import dependencies, own_files, package_version
@@ -46,19 +48,28 @@ def keep_picture(file: Path, key: str, draw: Callable[[], Figure]) -> bytes:
     content = file.read_bytes() if file.is_file() else b""
     if content.endswith(tail):
         return content.removesuffix(tail)
-    content = png_of(draw())
+    content = small_image(draw())
     file.parent.mkdir(parents=True, exist_ok=True)
     with whole(file) as draft:
         draft.write_bytes(content + tail)
     return content
 
 
-def png_of(figure: Figure) -> bytes:
-    """A picture as the bytes of a PNG file."""
+DPI = 90  # of a picture as a page shows it
+COLOURS = 48  # of lines and of the rims of letters: a third of the bytes of all of them
+
+
+def small_image(figure: Figure) -> bytes:
+    """A picture for a page: a WebP file of few colours, without loss beyond that."""
     import io
 
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
 
-    stream = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(stream)  # savefig would draw twice: for the layout, then all
+    figure.set_dpi(DPI)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()  # savefig would draw twice: for the layout, then all
+    whole = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    few, stream = whole.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB"), io.BytesIO()
+    few.save(stream, format="WEBP", lossless=True)
     return stream.getvalue()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penchant.arguments import one_of
-from penchant.door import door_as, speaking_as
+from penchant.door import Invalid, door_as, speaking_as
 from penchant.inspection import Refusal, read_text
 from penchant.lab.paper import papers
 from penchant.lab.registry import Registry, all_claims
@@ -85,14 +85,14 @@ def named_studies(known: Registry) -> dict[str, tuple[str, tuple[str, ...]]]:
 def _from_file(path: Path, form: str, trust: Trust) -> Study:
     """The study of a .toml or .py file; `form` is a table [forms.NAME] of the former."""
     if not path.is_file():
-        raise ValueError(f"run: there is no study file {str(path)!r}")
+        raise Invalid(f"there is no study file {str(path)!r}")
     if path.suffix == ".toml":
         return _from_toml(path, form, trust)
     if path.suffix == ".py":
         with speaking_as(f"run: {path.name} (forms are for TOML)"):
             one_of("form", form, (QUICK,))
         return _from_python(path)
-    raise ValueError(f"run: a study is a .toml or a .py file, got {path.name!r}")
+    raise Invalid(f"a study is a .toml or a .py file, got {path.name!r}")
 
 
 def _title_and_forms(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -136,25 +136,23 @@ def _refuse_untrusted(path: Path, function: str, trust: Trust) -> None:
 def _from_python(path: Path) -> Study:
     """The one Study that a module makes, or the one it calls `study`."""
     if not path.stem.isidentifier():
-        raise ValueError(f"run: {path.name!r} cannot be imported; use letters, digits and _")
+        raise Invalid(f"{path.name!r} cannot be imported; use letters, digits and _")
     _reachable(path.parent)
     try:
         module = importlib.import_module(path.stem)
     except SystemExit as reason:
-        raise ValueError(
-            f"run: {path.name} calls sys.exit({reason}) when it is imported; put that under "
+        raise Invalid(
+            f"{path.name} calls sys.exit({reason}) when it is imported; put that under "
             'if __name__ == "__main__"'
         ) from None
     if Path(str(module.__file__)).resolve() != path.resolve():
-        raise ValueError(f"run: {path.stem!r} is already a module of Python; rename the file")
+        raise Invalid(f"{path.stem!r} is already a module of Python; rename the file")
     studies = {name: value for name, value in vars(module).items() if isinstance(value, Study)}
     if "study" in studies:
         return studies["study"]
     if len(studies) != 1:
         names = ", ".join(studies) or "none"
-        raise ValueError(
-            f"run: {path.name} must make one penchant.Study, or call it study; {names}"
-        )
+        raise Invalid(f"{path.name} must make one penchant.Study, or call it study; {names}")
     return next(iter(studies.values()))
 
 

@@ -8,7 +8,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from penchant.arguments import integer, one_of
 from penchant.door import door, door_as
@@ -27,6 +27,7 @@ from penchant.lab.studies.engines.pool import (
     run_in_pool,
 )
 from penchant.lab.studies.sizes import SIZES, Size
+from penchant.progress import ProgressBar, checked, reporting
 from penchant.versions import versions
 
 Progress = Callable[[Verdict], None]
@@ -40,7 +41,7 @@ def verify(
     shift: int = 0,
     jobs: int = 1,
     folder: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
     registry: Registry | None = None,
 ) -> Verdict | Verdicts:
     """The verdict of one claim id; for a source ("W"), several ids or None, all their verdicts.
@@ -59,7 +60,8 @@ def verify(
     folder
         Where finished cells are stored and found again; without it nothing is stored.
     progress
-        Is called with each verdict as it arrives.
+        True shows a bar, False none; None shows one in an interactive session if the claims take
+        more than two seconds. Or a function that is called with each verdict as it arrives.
     registry
         The experiments to choose from, if not those of the papers.
 
@@ -72,7 +74,7 @@ def verify(
     --------
     >>> import penchant
     >>> first = penchant.lab.all_claims().ids[0]
-    >>> verdict = penchant.verify(first)
+    >>> verdict = penchant.verify(first, size="tiny")
     >>> verdict.id == first, verdict.ok
     (True, True)
     """
@@ -80,8 +82,24 @@ def verify(
     place = None if folder is None else Path(folder)
     one_of("size", size, SIZES)
     setting = Setting(size, place, shift=shift)
-    verdicts = gather_verdicts(known.select(names), setting, jobs, progress)
+    chosen = known.select(names)
+    with reporting(checked(progress), "verify") as told:
+        verdicts = gather_verdicts(chosen, setting, jobs, _counted(told, len(chosen)))
     return verdicts[0] if known.is_one(names) else verdicts
+
+
+def _counted(told: Any, total: int) -> Progress | None:
+    """The caller's own function of a verdict, or one that moves a bar."""
+    if not isinstance(told, ProgressBar):
+        return cast("Progress | None", told)
+    ended = 0
+
+    def advance(verdict: Verdict) -> None:
+        nonlocal ended
+        ended += 1
+        told(ended / total, f"{verdict.id} {verdict.status}, {ended} of {total}")
+
+    return advance
 
 
 def gather_verdicts(

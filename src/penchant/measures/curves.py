@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,7 +57,10 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     return float(x[pair] @ [high - level, level - low] / (high - low))
 
 
+Places = NDArray[np.signedinteger[Any]]
 WINDOW = 0.1  # decades to either side
+SPIKE = 0.1  # decades: a fall that is regained within them is a spike of the training
+SPIKES = 5.0  # of the noise: smaller falls stay
 MOST_RECORDS = 50  # to either side: enough for any noise, and cheap on long linear grids
 
 
@@ -120,6 +124,50 @@ class ScoreCurve:
             return math.inf
         first = start + int(above[0])
         return self.between(first, level) if first else float(self.t[0])
+
+
+def without_spikes(t: Array, score: Array, ends: bool = False) -> Array:
+    """The scores, with falls that are regained within SPIKE decades of time filled.
+
+    A fall is filled to the lower one of its two sides: the filled score at a time is the smallest
+    maximum of all windows of this length around it (a morphological closing). Only what exceeds
+    the noise is filled. If `ends` is true, a fall in the last SPIKE decades counts as regained.
+    """
+    origin = min(float(t[0]), 0.0)
+    elapsed = t - origin
+    last = np.searchsorted(elapsed, elapsed * 10 ** (SPIKE * (1 + 1e-9)), side="right")
+    first = np.searchsorted(elapsed, elapsed * 10 ** (-SPIKE * (1 + 1e-9)))
+    own = np.arange(len(t))
+    after, before = _over(np.maximum, score, own, last), _over(np.maximum, score, first, own + 1)
+    filled = np.minimum(  # of windows that begin at a record, and of those that end at one
+        _over(np.minimum, after, first, own + 1), _over(np.minimum, before, own, last)
+    )
+    if ends:
+        filled = np.where(elapsed * 10**SPIKE > elapsed[-1], np.maximum(filled, before), filled)
+    return np.where(filled - score > SPIKES * _noises(elapsed, score), filled, score)
+
+
+def _noises(elapsed: Array, score: Array) -> Array:
+    """The noise at every record, by the median of the residuals around it."""
+    half = _half_windows(elapsed)
+    residual = np.abs(score - _running_median(score, half))
+    noise = _running_median(residual, half) / 0.6745
+    known = np.isfinite(noise)
+    return np.interp(np.arange(len(noise)), np.flatnonzero(known), noise[known])
+
+
+def _over(choose: np.ufunc, values: Array, first: Places, stop: Places) -> Array:
+    """The extreme of values[first:stop] for every pair, from those over powers of two."""
+    levels = [np.asarray(values, dtype=np.float64)]
+    for power_of_half in range(len(values).bit_length() - 1):
+        half, wide = 2**power_of_half, levels[-1]
+        levels.append(choose(wide[:-half], wide[half:]))
+    power = np.floor(np.log2(stop - first)).astype(int)
+    extremes = np.empty(len(first))
+    for level in np.unique(power):
+        at = power == level
+        extremes[at] = choose(levels[level][first[at]], levels[level][stop[at] - 2**level])
+    return extremes
 
 
 def standard_errors(noise: float, half: NDArray[np.int64]) -> Array:

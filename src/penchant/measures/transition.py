@@ -1,6 +1,7 @@
 """Whether and when a test curve follows its training curve late, and how.
 
-Curves are smoothed by a running median over a tenth of a decade of time to either side. A curve is
+Falls of a curve that are regained within a tenth of a decade of time, such as the spikes of Adam,
+are filled. Curves are smoothed by a running median over as much to either side. A curve is
 solved from its first crossing of the level after the last smoothed record that is below it by more
 than the noise, or by more than the tolerance if that is smaller. The rules of the kinds are in
 `penchant.measures.late_change`.
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, positive, real
 from penchant.door import Invalid, door, door_as
-from penchant.measures.curves import smoothed
+from penchant.measures.curves import smoothed, without_spikes
 from penchant.measures.late_change import Change, doubted, late_change
 from penchant.records import Record
 
@@ -156,7 +157,8 @@ def grokking(
         norm = entries("norm", norm, len(t), "one value per time")
         if norm.min() <= 0:
             raise Invalid(f"norm must be > 0 at every time, got {norm.min():g}")
-    learned, known = smoothed(t, -train), smoothed(t, -test)
+    learned = smoothed(t, without_spikes(t, -train, ends=True))
+    known = smoothed(t, without_spikes(t, -test))
     t1, t2 = learned.solved(-tolerance, tolerance), known.solved(-reach - tolerance, tolerance)
     touched = bool((train <= tolerance).any())
     change = late_change(known, t1, t2, -reach, tolerance, touched)

@@ -6,7 +6,7 @@ Woodworth et al. 2020, eq. 3 and 10, and appendix C.
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -94,6 +94,10 @@ class DiagonalNet(Record, Separable):
                 )
             assign(self, shape=None, biased=_biased(start, copies=2 if signed else 1))
         assign(self, depth=depth, alpha=alpha, log_alpha=log_alpha, signed=signed)
+
+    @property
+    def code(self) -> Any:
+        return (type(self), self.depth, self.signed) if type(self) is DiagonalNet else self
 
     @property
     def homogeneity(self) -> int:

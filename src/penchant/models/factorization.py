@@ -28,6 +28,11 @@ class TwoFactors(MatrixModel):
     homogeneity = 2
     width: int | None
 
+    @property
+    def code(self) -> Any:
+        own = type(self), self.width, self.shape
+        return own if type(self) in (Factorization, SymmetricFactorization) else self
+
     def stack(self, parameters: Array) -> Array:
         """W: the factors on top of each other, one column per unit of width."""
         square = round((parameters.size / 2) ** 0.5)  # of two factors without a width

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,10 @@ class LinearPredictor(Record, Separable):
 
     homogeneity = 1
     copies = 1
+
+    @property
+    def code(self) -> Any:
+        return LinearPredictor if type(self) is LinearPredictor else self
 
     @door_as("LinearPredictor")
     def start(self, dimension: int) -> Array:
@@ -96,6 +100,10 @@ class LinearMatrix(Record, MatrixModel):
         assign(self, shape=shape, begin=begin)
 
     homogeneity = 1
+
+    @property
+    def code(self) -> Any:
+        return (LinearMatrix, self.shape) if type(self) is LinearMatrix else self
 
     @door_as("LinearMatrix")
     def start(self, dimension: int) -> Array:

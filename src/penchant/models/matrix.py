@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -154,6 +154,11 @@ class DeepFactorization(Record, MatrixModel):
             shape=shape_or_none(shape),
             factors=None,
         )
+
+    @property
+    def code(self) -> Any:
+        own = type(self), self.depth, self.width, self.shape
+        return own if type(self) is DeepFactorization else self
 
     @property
     def homogeneity(self) -> int:

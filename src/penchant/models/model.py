@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,14 @@ class Model(abc.ABC):
     >>> penchant.train(Line(), problem, method, stop=penchant.Steps(200)).parameters.round(6)
     array([1., 2.])
     """
+
+    @property
+    def code(self) -> Any:
+        """What compiled code of the model depends on: models with equal code differ in starts only.
+
+        It is the model itself, unless its class says more.
+        """
+        return self
 
     @property
     @abc.abstractmethod

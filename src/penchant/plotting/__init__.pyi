@@ -1,6 +1,7 @@
 """Pictures of datasets: their common style, and drawings that several papers share."""
 
 from penchant.mathematics import in_terminal, latex, wrap
+from penchant.plotting.mplstyle import for_paper, styled
 from penchant.plotting.network import NETWORK_DIMS, NETWORK_LABELS, Network, draw_network
 from penchant.plotting.placing import NOTE_DISTANCES, Note, write_beside
 from penchant.plotting.plots import MARKERS, panels
@@ -22,7 +23,6 @@ from penchant.plotting.style import (
     log_axes,
     sheet,
     sheet_of,
-    styled,
 )
 from penchant.plotting.transition import LEGEND, draw_transition, mark, panel_rows
 
@@ -51,6 +51,7 @@ __all__ = [
     "draw_sphere",
     "draw_transition",
     "end_label",
+    "for_paper",
     "in_terminal",
     "latex",
     "log_axes",

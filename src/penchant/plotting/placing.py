@@ -10,6 +10,7 @@ import numpy as np
 
 from penchant.arguments import Array, entries, text, with_parts
 from penchant.door import Invalid, door
+from penchant.plotting.legends import filled
 from penchant.plotting.style import require_axes, require_lengths
 
 if TYPE_CHECKING:
@@ -57,23 +58,23 @@ def write_beside(
     assert picture is not None
     picture.draw_without_rendering()
     scale = picture.dpi / 72
-    filled = np.vstack([np.empty((0, 2)), *(_filled(axes.transData.transform(c)) for c in curves)])
+    dense = np.vstack([np.empty((0, 2)), *(filled(axes.transData.transform(c)) for c in curves)])
     if marks is not None:
         turn = np.radians(np.arange(0, 360, 20))
         ring = MARK * scale * np.stack([np.cos(turn), np.sin(turn)], axis=-1)
-        filled = np.vstack([filled, *(axes.transData.transform(marks)[:, None] + ring)])
+        dense = np.vstack([dense, *(axes.transData.transform(marks)[:, None] + ring)])
     taken: list[Bbox] = []
     written = []
     for note in notes:
         with_parts("notes", note, "a list of Note", "point", "text", "far")
-        frame = _free(axes, note, filled, taken, scale)
+        frame = _free(axes, note, dense, taken, scale)
         if frame is not None:
             taken.append(frame)
             written.append(note)
     return written
 
 
-def _free(axes: Axes, note: Note, filled: Array, taken: list[Bbox], scale: float) -> Bbox | None:
+def _free(axes: Axes, note: Note, dense: Array, taken: list[Bbox], scale: float) -> Bbox | None:
     """Write the note at the first free place around its point; its frame, or None without one."""
     style = {"textcoords": "offset points", "ha": "center", "va": "center", **note.style}
     text = axes.annotate(note.text, (note.point[0], note.point[1]), (0, 0), **style)
@@ -86,17 +87,7 @@ def _free(axes: Axes, note: Note, filled: Array, taken: list[Bbox], scale: float
             frame = text.get_window_extent().padded(AIR * scale)
             inside = axes.bbox.containsx(frame.x0) and axes.bbox.containsx(frame.x1)
             inside = inside and axes.bbox.containsy(frame.y0) and axes.bbox.containsy(frame.y1)
-            if inside and not frame.count_contains(filled) and not frame.count_overlaps(taken):
+            if inside and not frame.count_contains(dense) and not frame.count_overlaps(taken):
                 return frame
     text.remove()
     return None
-
-
-def _filled(corners: Array) -> Array:
-    """The corners of a curve in pixels, and points between them about two pixels apart."""
-    known = corners[np.isfinite(corners).all(axis=1)]
-    if len(known) < 2:
-        return known
-    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(known, axis=0), axis=1))])
-    at = np.linspace(0, way[-1], int(way[-1] / 2) + 2)
-    return np.stack([np.interp(at, way, side) for side in known.T], axis=-1)

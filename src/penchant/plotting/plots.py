@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "os^Dv*"
+FEW = 15  # points up to which each has its mark
 
 
 @door
@@ -39,8 +40,7 @@ def panels(title: str, plots: Sequence[Plot], caption: str = "") -> Figure:
         panel.set_title(escape(wrap(plot.title, 52)))
         panel.set(xlabel=escape(plot.x_label), ylabel=escape(plot.y_label))
         if len(plot.series) > 1:
-            names = [escape(f" {series.name}") for series in plot.series]
-            panel.legend(panel.lines, names, fontsize=8)
+            panel.legend(fontsize=8)
     return clear_logs(picture)
 
 
@@ -58,17 +58,19 @@ def _draw(axes: Axes, series: Series, number: int, plot: Plot, colour: str) -> N
     x = drawable(series.x, plot.x_scale)
     y = drawable(series.y, plot.y_scale)
     marker = MARKERS[number % len(MARKERS)]
+    look: dict[str, Any] = {"color": colour, "label": escape(f" {series.name}")}  # " _a" is shown
     if series.style == "points":
         many = len(x) > 2000  # thousands of vector marks would swell an SVG file
         size = 7.5 if len(x) <= 20 else 5.0 if len(x) <= 100 else 3.5
-        axes.plot(x, y, marker, color=colour, ms=size, alpha=0.75, mew=0, rasterized=many)
+        axes.plot(x, y, marker, ms=size, alpha=0.75, mew=0, rasterized=many, **look)
         return
-    step = {"drawstyle": "steps-post"} if series.style == "steps" else {}
+    look |= {"drawstyle": "steps-post"} if series.style == "steps" else {}
     dash = "--" if series.style == "dashed" else "-"
-    # A few marks on each curve distinguish the curves without colour.
-    marks = {"marker": marker, "ms": 4.5, "markevery": (0.04 + 0.03 * number, 0.2)}
-    several = marks if len(plot.series) > 1 and np.isfinite(x + y).any() else {}
-    axes.plot(x, y, dash, color=colour, lw=1.6, **step, **several)  # type: ignore[arg-type]
+    # a few marks on each curve distinguish the curves without colour; short ones have all
+    every = (0.04 + 0.03 * number, 0.2) if len(x) >= FEW else 1
+    marks = {"marker": marker, "ms": 4.5, "markevery": every}
+    look |= marks if len(plot.series) > 1 and np.isfinite(x + y).any() else {}
+    axes.plot(x, y, dash, lw=1.6, **look)
 
 
 def drawable(values: object, scale: Scale) -> np.ndarray:

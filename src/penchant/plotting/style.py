@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from penchant.arguments import positive, with_parts
 from penchant.arguments import text as require_text
 from penchant.door import Invalid, door
 from penchant.mathematics import FORMULA, escape, in_terminal, wrap
+from penchant.plotting.mplstyle import page
+from penchant.plotting.paper import arranged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,36 +24,6 @@ BLUE, RED, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#222222", "#767676"
 PALE = "#E8ECEF"
 CYCLE = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
-
-RC: Any = {
-    "axes.grid": True,
-    "axes.labelsize": 10,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10,
-    "figure.dpi": 120,  # that of the report: labels measured while drawing are not measured again
-    "figure.titlesize": 13,
-    "figure.titleweight": "bold",
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "lines.linewidth": 2.0,
-    "savefig.bbox": None,
-    "savefig.dpi": 200,  # every PNG: sharp on a screen with many pixels
-    "svg.hashsalt": "penchant",  # the same data give the same file
-    "text.usetex": False,
-}
-
-
-def styled() -> AbstractContextManager[None]:
-    """A context in which matplotlib draws and saves in this style; the style ends with it."""
-    from matplotlib import rc_context
-
-    return rc_context(RC)
 
 
 def require_axes(axes: object) -> None:
@@ -82,23 +53,32 @@ def sheet(
     `rows` are the heights of several rows of panels, relative to each other.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+
+    from penchant.plotting.picture import ShownFigure
 
     require_text("title", title)
     require_text("caption", caption)
     require_lengths(widths=widths, height=[height], rows=rows)
-    figure = Figure(figsize=(sum(widths), height), layout="constrained")
+    chosen = page()
+    layout, count = arranged(widths, height, rows, chosen), len(rows) * len(widths)
+    figure = ShownFigure(figsize=(sum(layout.widths), layout.height), layout="constrained")
     FigureCanvasAgg(figure)
-    ratios: Any = {"width_ratios": list(widths), "height_ratios": list(rows)}
-    grid = figure.add_gridspec(len(rows), len(widths), **ratios)
-    axes = [figure.add_subplot(grid[place]) for place in range(len(rows) * len(widths))]
-    characters = int(sum(widths) * 8.7)
+    ratios: Any = {"width_ratios": list(layout.widths), "height_ratios": list(layout.rows)}
+    grid = figure.add_gridspec(len(layout.rows), len(layout.widths), **ratios)
+    axes = [figure.add_subplot(grid[place]) for place in range(count)]
+    if not chosen.bare:
+        _head(figure, title, caption, sum(layout.widths) * (1 if chosen.width is None else 1.4))
+    return figure, axes
+
+
+def _head(figure: Figure, title: str, caption: str, inches: float) -> None:
+    """The title above the panels and the caption below them, in lines that fit."""
+    characters = int(inches * 8.7)
     heading = FORMULA.sub(r"$\\boldsymbol{\1}$", escape(wrap(title, characters)))
     figure.suptitle(heading, x=0.01, ha="left")
     if caption:
         lines = escape(wrap(caption, int(characters * 1.9)))
         figure.supxlabel(lines, x=0.01, ha="left", fontsize=8, color=GREY)
-    return figure, axes
 
 
 @door

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 8.4
+LOWEST = 0.7  # of its height that a row keeps in a narrow picture
 HEIGHTS = (2.3, 1.0, 1.0, 1.25, 1.0)  # accuracy, norm, turn, margins, kernel distance
 PARTS = (
     *("title", "t", "train_accuracy", "test_accuracy", "accuracy_l1", "accuracy_l2"),
@@ -44,6 +45,10 @@ def panel_rows(
     require_lengths(heights=heights, width=[width])
     picture, (whole,) = sheet(title, caption, widths=(width,), height=sum(heights) + 1.6)
     whole.remove()
+    if (
+        picture.get_figwidth() < width
+    ):  # in a column of a paper rows are lower, but not as much as they are narrower
+        picture.set_figheight(LOWEST * sum(heights) + 0.6)
     grid = picture.add_gridspec(len(heights), 1, height_ratios=list(heights))
     first = picture.add_subplot(grid[0, 0])
     rest = [picture.add_subplot(grid[k, 0], sharex=first) for k in range(1, len(heights))]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penchant.plotting.mplstyle import styled
 from penchant.plotting.style import (
     BLACK,
     BLUE,
@@ -21,13 +22,11 @@ from penchant.plotting.style import (
     ORANGE,
     PURPLE,
     clear_logs,
-    styled,
 )
 from penchant.plotting.transition import band, mark, panel_rows
 from penchant.plotting.watch_rows import (
     draw_forecasts,
     draw_modules,
-    forecasts_made,
     modules_height,
 )
 
@@ -62,19 +61,22 @@ def draw_watch(
     ahead: tuple[float, float, float] | None = None,
     happened: float = math.nan,
     modules: tuple[Sequence[str], Any] | None = None,
+    forecasts: Sequence[tuple[float, float, float, float]] = (),
 ) -> Figure:
     """The figure of a record: its measurements over the steps, in rows.
 
     `kinds` names the regime at every look and `limits` the distances that divide them, and `marks`
     are steps with a text. `ahead` is the forecast (low, expected, high) of the last step, and
     `happened` the step at which what was forecast did happen. `modules` are names of modules with
-    their relative moves, (looks, modules).
+    their relative moves, (looks, modules). `forecasts` are those of the run: when each was made,
+    and its low, expected and high step.
     """
     start = float(dataset.attrs["start_step"])
     since = dataset.assign({name: dataset[name] - start for name in STEPS})
     forecast = None if ahead is None else [step - start for step in ahead]
     curves = [group for ends in (ACCURACIES, LOSSES) if (group := _metrics(dataset, ends))]
-    made = forecasts_made(dataset)
+    made = list(np.array(forecasts, dtype=np.float64).reshape(-1, 4).T - start)
+    made = made if len(forecasts) else []
     heights = [1.55] * len(curves) + [1.7] * bool(made) + [2.1, 1.35]
     heights += [modules_height(len(modules[0]))] if modules else []
     with styled():
@@ -110,16 +112,20 @@ def _metrics(dataset: Any, ends: tuple[str, ...]) -> list[str]:
 
 
 def _draw_metrics(axes: Axes, dataset: Any, names: Sequence[str]) -> None:
-    low, high = 0.0, 1.0
+    low, high, ends = 0.0, 1.0, [math.inf, 0.0]
     for name, colour in zip(names, CYCLE, strict=False):
         x, y = _thinned(dataset["call_step"].values, dataset[name].values)
         width = 2.0 if len(x) < FINE else 1.2
         axes.plot(x, y, color=colour, linewidth=width, label=name.replace("_", " "))
         low, high = min(low, float(y.min(initial=0.0))), max(high, float(y.max(initial=1.0)))
+        above = y[y > 0]
+        ends = [min(ends[0], above.min(initial=math.inf)), max(ends[1], above.max(initial=0.0))]
     if names[0].split("_")[-1] in ACCURACIES:
         axes.set(ylabel="accuracy", ylim=(0, 1.05 * high))
     else:
-        axes.set(ylabel="loss", yscale="log" if low == 0 else "linear")
+        # a logarithmic axis of less than a decade may have no power of ten to name
+        tall = low == 0 and ends[1] > 10 * ends[0]
+        axes.set(ylabel="loss", yscale="log" if tall else "linear")
 
 
 def _thinned(x: Any, y: Any) -> tuple[Any, Any]:

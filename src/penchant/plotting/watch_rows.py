@@ -13,20 +13,11 @@ from penchant.plotting.style import BLACK, GREEN, GREY
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORECASTS = ("forecast_low", "forecast_step", "forecast_high")
 BAND = "#BFE3D8"
 ROW, LOW, HIGH = 0.2, 0.9, 3.4  # inches of one module, and of all of them together
 LETTERS = 7  # points of the names of modules; they need about 1.3 times as much room
 LONGEST = 28  # characters of a name
 DECADES = 3  # of relative moves that the colours show, below the largest
-
-
-def forecasts_made(dataset: Any) -> list[Any]:
-    """Asked at, low, expected and high of the forecasts in a record, in steps since its start."""
-    start = float(dataset.attrs["start_step"])
-    known = np.isfinite(dataset["forecast_step"].values)
-    columns = [dataset[name].values[known] - start for name in ("step", *FORECASTS)]
-    return columns if known.any() else []
 
 
 def draw_forecasts(axes: Axes, made: Sequence[Any], happened: float) -> None:

@@ -8,17 +8,14 @@ from penchant.problems.classification import (
     three_points,
     uniform_points,
 )
-from penchant.problems.images.cache import has_images
-from penchant.problems.images.importing import import_images
-from penchant.problems.images.load import Images, load_images
-from penchant.problems.matrices import (
-    aligned_sensing,
+from penchant.problems.completions import (
     coherent_completion,
-    commuting_sensing,
-    gaussian_sensing,
     low_rank_completion,
     multiplication_table,
 )
+from penchant.problems.images.cache import has_images
+from penchant.problems.images.importing import import_images
+from penchant.problems.images.load import Images, load_images
 from penchant.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from penchant.problems.operations import modular_arithmetic, permutation_group
 from penchant.problems.population import majority, wide_margin
@@ -30,6 +27,7 @@ from penchant.problems.regression import (
     steep_end,
     zigzag,
 )
+from penchant.problems.sensing import aligned_sensing, commuting_sensing, gaussian_sensing
 from penchant.problems.teacher import TeacherStudent, opposed_units, teacher_student
 from penchant.training.exact.task import Problem
 

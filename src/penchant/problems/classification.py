@@ -38,6 +38,8 @@ class Classification(Samples):
         The distribution of new samples, where it is known.
     test
         Samples whose loss and accuracy training records too.
+    features
+        The names of the columns, one per column of X; those of X if it is a table.
 
     Examples
     --------
@@ -54,11 +56,13 @@ class Classification(Samples):
     description: str = "classification data given as arrays"
     population: Population | None = None
     test: Classification | None = dataclasses.field(default=None, kw_only=True)
+    features: tuple[str, ...] | None = dataclasses.field(default=None, kw_only=True)
 
     @door
     def __post_init__(self) -> None:
         X, y = classification_data(self.X, self.y)
         one_of("loss", self.loss, LOSSES)
+        self.name_columns()
         self.freeze(X, y)
 
     @property
@@ -158,6 +162,7 @@ def separable_points(
 
 
 @with_recipe
+@door
 def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> Classification:
     """Points with all coordinates U(0, 1), all of one class.
 
@@ -190,6 +195,7 @@ def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> 
 
 
 @with_recipe
+@door
 def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Classification:
     """Points with first coordinate 1 and the others U(0, 0.5), all of one class.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, finite_array, matrix_shape, one_of
-from penchant.door import Invalid, door, door_as
+from penchant.door import Invalid, door
 from penchant.problems.regression import SQUARED, Regression, frozen, log_factor
 from penchant.records import Record, assign
 
@@ -237,7 +237,6 @@ class Sensing(MatrixProblem):
         return self.measurements.reshape(self.samples, -1)
 
 
-@door_as("Completion")
 def _entries(entries: ArrayLike, shape: Shape) -> NDArray[np.int64]:
     """An (observations x 2) table of indices inside `shape`."""
     table = finite_array("entries", entries, ndim=2)
@@ -265,8 +264,8 @@ def _once(
     if len(clash):
         n = clash[0]
         i, j = entries[n]
-        raise ValueError(
-            f"Completion: entry ({i}, {j}) is observed twice with two values, "
+        raise Invalid(
+            f"entry ({i}, {j}) is observed twice with two values, "
             f"{values[first][group][n]:g} and {values[n]:g}; keep one of them"
         )
     keep = np.sort(first)

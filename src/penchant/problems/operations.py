@@ -82,21 +82,23 @@ def modular_arithmetic(
     if modulus > LARGEST:
         raise Invalid(f"modulus must be at most {LARGEST}, got {modulus}")
     name, pairs, labels = _table(operation, modulus)
-    return labelled_pairs(
-        (modulus, pairs, labels),
-        f"{name} mod {modulus}",
-        (fraction, seed, ordered),
+    name = f"{name} mod {modulus}"
+    return _split_pairs(
+        pairs, labels, name, tokens=modulus, fraction=fraction, ordered=ordered, seed=seed
     )
 
 
-def labelled_pairs(
-    table: tuple[int, Integers, Integers],
+def _split_pairs(
+    pairs: Integers,
+    labels: Integers,
     name: str,
-    chosen: tuple[float, int, bool],
+    *,
+    tokens: int,
+    fraction: float,
+    ordered: bool,
+    seed: int,
 ) -> TokenPairs:
-    """The pairs of a `table` (tokens, pairs, labels), split; every class must be in training."""
-    tokens, pairs, labels = table
-    fraction, seed, ordered = chosen
+    """The pairs, of which a random `fraction` is for training; every class must be there."""
     fraction = real("fraction", fraction, rule="a number between 0 and 1")
     seed = integer("seed", seed, least=0)
     if not flag("ordered", ordered):
@@ -220,11 +222,10 @@ def permutation_group(
         raise Invalid(f"degree must be at most {LARGEST_DEGREE}, got {degree}")
     operation = one_of("operation", operation, PRODUCTS)
     table = _products(degree, operation)
-    pairs = np.argwhere(table >= 0)
-    return labelled_pairs(
-        (len(table), pairs, table.ravel()),
-        f"{operation} in S_{degree}",
-        (fraction, seed, ordered),
+    pairs, name = np.argwhere(table >= 0), f"{operation} in S_{degree}"
+    labels, tokens = table.ravel(), len(table)
+    return _split_pairs(
+        pairs, labels, name, tokens=tokens, fraction=fraction, ordered=ordered, seed=seed
     )
 
 

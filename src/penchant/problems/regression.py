@@ -18,6 +18,7 @@ from penchant.arguments import (
     one_of,
     regression_data,
 )
+from penchant.columns import checked_names, names_in
 from penchant.description import with_recipe
 from penchant.door import CALLER, Invalid, class_name, door, door_as
 from penchant.records import Record, assign
@@ -45,6 +46,16 @@ class Samples(Record):
     y: Array
     truth: Array | None
     test: Any
+    features: tuple[str, ...] | None
+
+    @door_as(class_name)
+    def name_columns(self) -> None:
+        """Sets `features`, the names given or those of the table X."""
+        names = self.features if self.features is not None else names_in(self.X) or None
+        assign(self, features=checked_names(names, np.shape(self.X)[1]))
+        theirs = getattr(self.test, "features", None)
+        if self.features and theirs and self.features != theirs:
+            raise Invalid(f"test must have the columns {self.features!r:.80}, got {theirs!r:.80}")
 
     @door_as(class_name)
     def freeze(self, X: Array, y: Array) -> None:
@@ -98,6 +109,8 @@ class Regression(Samples):
         The sum of the squared residuals ("squares") or half of it ("half squares").
     test
         Samples whose loss training records too.
+    features
+        The names of the columns, one per column of X; those of X if it is a table.
 
     Examples
     --------
@@ -114,11 +127,13 @@ class Regression(Samples):
     description: str = "regression data given as arrays"
     loss: str = dataclasses.field(default="squares", kw_only=True)
     test: Regression | None = dataclasses.field(default=None, kw_only=True)
+    features: tuple[str, ...] | None = dataclasses.field(default=None, kw_only=True)
 
     @door
     def __post_init__(self) -> None:
         X, y = regression_data(self.X, self.y)
         one_of("loss", self.loss, SQUARED)
+        self.name_columns()
         self.freeze(X, y)
         if self.noise is not None:
             assign(self, noise=not_negative("noise", self.noise))
@@ -272,6 +287,7 @@ def _sparse_sizes(samples: int, dimension: int, sparsity: int, seed: int) -> lis
 
 
 @with_recipe
+@door
 def zigzag() -> Regression:
     """Five points at which a linear spline bends up and down in turn.
 
@@ -293,6 +309,7 @@ def zigzag() -> Regression:
 
 
 @with_recipe
+@door
 def plateau() -> Regression:
     """The points (-1, 0), (-0.4, 1), (0.4, 1), (1, 0): two neighbouring bends of the same sign.
 
@@ -315,6 +332,7 @@ def plateau() -> Regression:
 
 
 @with_recipe
+@door
 def steep_end() -> Regression:
     """The points (-1, 0), (0.7, 1), (1, 0): one bend, far from 0 and near an end.
 

@@ -1,7 +1,7 @@
 """The law b(s) of a net of any depth, its inverse and antiderivative, in the log domain.
 
 How it works. Depth 2 (p infinite) is b(s) = 2 mu sinh(s); depth D > 2 is mu ((1-s)^-p - (1+s)^-p),
-p = D/(D-2) (docs/theory.md sections 1 and 14). The gradient of Q is the inverse b^-1, the value is
+p = D/(D-2) (docs/theory sections 1 and 14). The gradient of Q is the inverse b^-1, the value is
 beta s minus the integral of b. mu enters as a logarithm, since it may be 10^-2000 while b is of
 order one.
 

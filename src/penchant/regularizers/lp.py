@@ -87,6 +87,10 @@ class Lp(Regularizer):
         with np.errstate(divide="ignore", over="ignore"):
             return exponent * abs(s) ** (exponent - 1)
 
+    def softest(self, beta: Array) -> Any:
+        """The largest coordinate, since b' grows with |beta| for p below 2."""
+        return slice(None) if self.p > 2 else [int(np.abs(beta).argmax())]
+
     def must_be_smooth(self) -> None:
         if self.p <= 1:
             raise ValueError(

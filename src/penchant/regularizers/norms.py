@@ -180,6 +180,13 @@ class L2(Regularizer):
             self._refuse("has a gradient that cannot be inverted")
         return np.broadcast_to(1 / self.stiffness, s.shape)
 
+    def log_softness(self, beta: Array, gradient: Array) -> Array:
+        return np.zeros_like(beta) - np.log(self.stiffness)
+
+    def softest(self, beta: Array) -> Any:
+        """Any coordinate, since all have one law without weights."""
+        return slice(None) if self.weights is not None else [0]
+
     def _refuse(self, why: str) -> NoReturn:
         raise ValueError(f"{self}: a norm {why}; use L2(), which has the same minimisers")
 

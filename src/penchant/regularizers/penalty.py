@@ -18,6 +18,7 @@ from penchant.description import call
 from penchant.door import Invalid, door
 from penchant.equality import equal_fields, hash_fields
 from penchant.regularizers.arrays import leaves, mapped, space_of
+from penchant.suggestions import NamedArguments
 
 KNOWN = (
     "L1, L2, Linf, Lp with p >= 1, Q, R, Nuclear, Spectral, Frobenius, Schatten and"
@@ -25,7 +26,7 @@ KNOWN = (
 )
 
 
-class Term(abc.ABC):
+class Term(NamedArguments, abc.ABC):
     """A function h of parameters; times a number it is a penalty: `1e-5 * L1()`.
 
     Two terms made by the same arguments are equal, so that code compiled for one serves both. A

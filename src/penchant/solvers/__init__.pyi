@@ -1,11 +1,10 @@
 """What theory selects, and its limits."""
 
+from penchant.solvers.held_norm import held_best, held_ridge
 from penchant.solvers.interpolation_path import InterpolationPath, interpolate_path
 from penchant.solvers.least_squares import (
     descent_points,
     error_floor,
-    held_best,
-    held_ridge,
     least_squares_limit,
     memorization_steps,
     ridge_limit,

@@ -1,6 +1,6 @@
 """How far an answer is from the exact minimiser, computed from the answer and the data alone.
 
-How it works (docs/theory.md section 12). Let R be convex, beta' a predictor that meets the
+How it works (docs/theory section 12). Let R be convex, beta' a predictor that meets the
 constraints exactly and s = X^T nu for any dual nu. With b the inverse gradient of R, Fenchel and
 Young's inequality gives for every coordinate
 
@@ -33,6 +33,7 @@ from penchant.solvers import constraints, exact
 from penchant.solvers.certificate import SMALL, UNKNOWN, Certificate
 from penchant.solvers.homotopy import Graded
 from penchant.solvers.pivots import heaviest_columns
+from penchant.solvers.sparse_rows import SparseRows
 
 EPS, LARGEST = float(np.finfo(float).eps), float(np.finfo(float).max)
 RESOLVED = 1e-10  # of the predictor: what rounding of s may amount to
@@ -47,10 +48,18 @@ SHORTER = (0.0, 1e-15, 1e-13, 1e-11)  # parts of s that are cut off to lie insid
 
 
 class Given:
-    """The rows X beta = y as they were given, and sizes that many answers share."""
+    """The rows X beta = y as they were given, and sizes that many answers share.
 
-    def __init__(self, X: Array, y: Array) -> None:
-        self.X, self.y = X, y
+    Rows that were divided by powers of two come with these `powers`.
+    """
+
+    def __init__(self, X: Array, y: Array, powers: Any = 0) -> None:
+        self.X, self.y, self.powers = X, y, powers
+
+    def as_given(self, numbers: Array) -> Array:
+        """One number for each row in the units of the data."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(np.ldexp(numbers, self.powers)) if np.any(self.powers) else numbers
 
     @functools.cached_property
     def sizes(self) -> Array:
@@ -59,7 +68,7 @@ class Given:
     @functools.cached_property
     def units(self) -> Array:
         """The largest entry of each row."""
-        rows = self.sizes.max(axis=1)
+        rows = np.maximum(self.X.max(axis=1), -self.X.min(axis=1))
         return np.where(rows > 0, rows, 1.0)
 
     @functools.cached_property
@@ -76,8 +85,8 @@ class Given:
 
     @functools.cached_property
     def most(self) -> float:
-        """The largest target."""
-        return float(np.abs(self.y).max(initial=0.0)) or 1.0
+        """The largest target, in the units of the data."""
+        return float(np.abs(self.as_given(self.y)).max(initial=0.0)) or 1.0
 
     def unmet(self, beta: Array, missing: Array) -> float:
         """The largest |missing_n| beyond rounding, relative to the largest target.
@@ -86,12 +95,12 @@ class Given:
         in either units a large target may hide that a small one is missed.
         """
         gaps = np.abs(missing)
-        in_units = float(np.max(gaps / self.units, initial=0.0)) <= ROUNDING * self.largest
-        if in_units and float(gaps.max(initial=0.0)) <= ROUNDING * self.most:
+        in_units = gaps / self.units <= ROUNDING * self.largest
+        if in_units.all() and (self.as_given(gaps) <= ROUNDING * self.most).all():
             return 0.0
         left = np.maximum(gaps - ROUNDING * (self.sizes @ np.abs(beta)), 0.0)
         by_units = float(np.max(left / self.units, initial=0.0)) / self.largest
-        return max(by_units, float(left.max(initial=0.0)) / self.most)
+        return max(by_units, float(self.as_given(left).max(initial=0.0)) / self.most)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +121,7 @@ class Equations:
         return Answer(self, beta, parts)
 
     def reduced_change(self, answer: Answer) -> Array:
-        """A change of beta that meets the rows: that of Newton's method, or one on a basis.
+        """A change of beta that meets the rows: Newton's, the shortest, or one on a basis.
 
         Where coordinates differ by so many decades that the former cancels, the softest
         independent coordinates alone meet the rows, each by about what the row lacks.
@@ -121,6 +130,9 @@ class Equations:
         if not right.any():
             return np.zeros_like(answer.beta)
         if self.mend is not None and self.meets(change := self.mend(answer.missing), right):
+            return change
+        plain = self.reduced.gram is not None
+        if plain and self.meets(change := self.reduced.shortest(right), right):
             return change
         if self.meets(change := answer.step[0], right):
             return change
@@ -164,6 +176,8 @@ class Equations:
             known = of_smooth(answer, self.factor * change)
             if not known.ok:
                 known = self.by_rows(answer, change, known)
+        if not answer.unmet:
+            return known
         return dataclasses.replace(known, error=known.error + answer.unmet)
 
     def by_rows(self, answer: Answer, change: Array, known: Certificate) -> Certificate:
@@ -173,6 +187,8 @@ class Equations:
         soft ones; but the rows give the softest independent coordinates of d from the others.
         """
         rows = self.reduced.X
+        if isinstance(rows, SparseRows):
+            return known
         chosen = heaviest_columns(rows, answer.log_softness)
         if len(chosen) < len(rows):
             return known
@@ -247,16 +263,23 @@ class Equations:
         """The answer with the rows met to their last digit, unless that spoils its error."""
         given = self.given
         gaps = np.abs(answer.missing)
+        if (gaps <= SMALL * np.abs(given.y)).all():
+            return answer, best
         # a row of small terms beside a large target is met in its own terms, too
         terms = np.abs(given.y) + given.sizes @ np.abs(answer.beta)
         if not (gaps > SMALL * np.minimum(terms, float(np.abs(given.y).max()))).any():
             return answer, best
-        trial = self.answer(constraints.refitted(given.X, given.y, answer.beta), answer.parts)
-        choices = [self.certificate(trial), moved(best, answer, trial)]
-        certificate = min(choices, key=lambda choice: choice.error)
-        trial, certificate = self.reseated(trial, certificate)
-        if certificate.error <= max(best.error, GOOD):
-            return trial, certificate
+        for free in (None, np.ones(len(answer.beta), dtype=bool)):
+            beta = constraints.refitted(given.X, given.y, answer.beta, free)
+            trial = self.answer(beta, answer.parts)
+            choices = [self.certificate(trial), moved(best, answer, trial)]
+            certificate = min(choices, key=lambda choice: choice.error)
+            trial, certificate = self.reseated(trial, certificate)
+            # errors below the tolerance are known up to a factor, and rows that are missed are seen
+            if certificate.error <= (max(2 * best.error, GOOD) if certificate.ok else GOOD):
+                return trial, certificate
+            if certificate.error <= best.error:
+                answer, best = trial, certificate
         return answer, best
 
 
@@ -329,23 +352,23 @@ class Answer:
     @functools.cached_property
     def log_softest(self) -> float:
         """The largest log_softness."""
-        if "log_softness" in self.__dict__ or isinstance(self.equations.regularizer, L1):
-            return float(self.log_softness.max())
-        return float(self._log_softness(self.equations.regularizer.softest(self.scaled)).max())
+        regularizer = self.equations.regularizer
+        if "log_softness" not in self.__dict__ and not isinstance(regularizer, L1):
+            places = regularizer.softest(self.scaled)
+            logs = regularizer.log_softness(self.scaled[places], self.graph.gradient[places])
+            if (top := float(logs.max())) < np.inf:
+                return max(top, -LARGEST)
+        return float(self.log_softness.max())
 
     @functools.cached_property
     def log_softness(self) -> Array:
         """log of how far each coordinate moves when its dual does; for l1, log of its size."""
-        return self._log_softness(slice(None))
-
-    def _log_softness(self, places: Any) -> Array:
-        """log_softness at these places."""
-        regularizer, beta = self.equations.regularizer, self.scaled[places]
+        regularizer, beta = self.equations.regularizer, self.scaled
         with np.errstate(divide="ignore"):
             if isinstance(regularizer, L1):
                 logs = np.log(np.abs(beta))
             else:
-                logs = regularizer.log_softness(beta, self.graph.gradient[places])
+                logs = regularizer.log_softness(beta, self.graph.gradient)
                 if not (logs < np.inf).all():
                     # beyond float64 the softest coordinates are those that are largest
                     logs = np.where(logs < np.inf, logs, np.log(np.abs(beta)) - np.log(EPS))
@@ -452,20 +475,23 @@ def of_smooth(answer: Answer, change: Array, spare: float = 0.0) -> Certificate:
     make. `spare` is the sum of nu_n (margin_n - 1), the part of the gap that inequalities add.
     """
     regularizer, beta, s = answer.equations.regularizer, answer.scaled, answer.slopes
-    size = float(np.abs(beta).max(initial=0.0))
-    if size == 0 and not change.any():  # nothing to fit
+    size, moved = np.abs(beta).max(initial=0.0), np.abs(change).max(initial=0.0)
+    if size == 0 and moved == 0:  # nothing to fit
         return Certificate(0.0)
     with np.errstate(all="ignore"):
         softest = float(np.exp(answer.log_softest))
-        gap = answer.graph.gap + spare
-        error = float((np.sqrt(2 * softest * gap) + np.abs(change).max()) / size)
+        moved = moved / size
+        error = float(np.sqrt(2 * softest * (answer.graph.gap + spare)) / size + moved)
         error = max(error, answer.graph.distance)  # also where the gap underflows
+        kind: Any = "bound" if isinstance(regularizer, L2) else "estimate"
+        certificate = Certificate(np.inf if np.isnan(error) else error, kind)
+        if certificate.ok:
+            return certificate
         near = beta + change
         product = float(near @ s)
-        moved = float(np.abs(change).max() / size)
-    kind = "bound" if isinstance(regularizer, L2) else "estimate"
-    certificate = Certificate(np.inf if np.isnan(error) else error, kind)  # type: ignore[arg-type]
-    return resolved_or_value(regularizer, certificate, softest, near, s, product, spare, moved)
+    return resolved_or_value(
+        regularizer, certificate, softest, near, s, product, spare, float(moved)
+    )
 
 
 def resolved_or_value(

@@ -43,22 +43,33 @@ class BoundedMinimum(NamedTuple):
     sure: bool
 
 
-def least(problem: Quadratic, z: Array, free: Mask, low: Any, high: Any) -> BoundedMinimum:
-    """The least point between `low` and `high`, from `z` with its `free` numbers."""
+def least(
+    problem: Quadratic,
+    z: Array,
+    free: Mask,
+    low: Any,
+    high: Any,
+    known: tuple[Array, Array] | None = None,
+) -> BoundedMinimum:
+    """The least point between `low` and `high`, from `z` with its `free` numbers.
+
+    `known` is the slope at z with its rounding, where the caller has it.
+    """
     tried = np.zeros(len(z), dtype=bool)  # freed at this z and held again at once, by rounding
-    slope, noise = problem.slope(z)
+    slope, noise = problem.slope(z) if known is None else known
     if (np.abs(slope[free]) > noise[free]).any():  # a walk begins where the last piece ended
         z, free = _settled(problem, z, free, low, high)
         slope, noise = problem.slope(z)
     for _ in range(ROUNDS * len(z) + ROUNDS):
         inward = np.where(z == low, slope, -slope)
-        inward[free] = 0
-        if not (inward > noise).any():
+        shown = (inward > noise) & ~free
+        if not shown.any():
             return BoundedMinimum(z, free, slope, noise, True)
-        inward[tried | (inward <= noise)] = 0
-        if not inward.any():
-            break
-        first, before = int(inward.argmax()), z
+        if tried.any():
+            shown &= ~tried
+            if not shown.any():
+                break
+        first, before = int(np.where(shown, inward, 0).argmax()), z
         free = free.copy()
         free[first] = True
         z, free = _settled(problem, z, free, low, high)
@@ -75,8 +86,8 @@ def _settled(problem: Quadratic, z: Array, free: Mask, low: Any, high: Any) -> t
             break
         goal = z.copy()
         goal[free] = problem.goal(z, free)
-        below, above = free & (goal < low), free & (goal > high)
-        past = below | above
+        below = goal < low
+        past = below | (goal > high)
         if not past.any():
             return goal, free & (goal > low) & (goal < high)
         bound = np.where(below, low, high)

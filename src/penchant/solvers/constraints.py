@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import scipy
@@ -12,6 +13,7 @@ from penchant.arguments import Array
 from penchant.door import Invalid
 from penchant.solvers import exact
 from penchant.solvers.pivots import Pivoted
+from penchant.solvers.sparse_rows import WIDE, SparseRows, gram, row_lengths
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
 NEARLY = 16  # roundings for each row or column: rows closer to dependent than this are dependent
@@ -37,6 +39,11 @@ class Constraints:
     leading: Array | None = None
     turn: Array | None = None  # from the dual of turned rows to that of the combined ones
     units: Array | float = 1.0  # of the leading columns
+    gram: Array | None = None  # Cholesky's factor of X X^T, for rows that are far from dependent
+
+    def shortest(self, right: Array) -> Array:
+        """The shortest v with X v = right, for rows that are far from dependent."""
+        return np.asarray(scipy.linalg.lapack.dpotrs(self.gram, right, lower=True)[0] @ self.X)
 
     def orthonormal(self) -> Constraints:
         """The same with combined rows turned into orthonormal ones; others stay as they are."""
@@ -89,13 +96,20 @@ def reduce(X: Array, y: Array) -> Constraints:
     # first y in its own unit: huge rows would take it below float64
     lift = power_above(y)
     X, y = X * factors[:, None], y / lift * factors
-    more = unit(np.linalg.norm(X, axis=1))
+    more = unit(row_lengths(X))
     X, y, factors = X * more[:, None], y * more, factors * more
     # a power of two: any other scale would round y, which nearly dependent rows magnify
     scale = power_above(y)
     y, scale = y / scale, max(lift * scale, LEAST)
-    if len(X) <= X.shape[1] and well_conditioned(X):
-        return Constraints(X, y, scale, factors)
+    if len(X) <= X.shape[1] and (factor := gram_factor(X)) is not None:
+        return Constraints(X, y, scale, factors, gram=factor)
+    if isinstance(X, SparseRows):
+        if X.dense is None:
+            raise Invalid(
+                "the rows of the sparse X are too close to dependent, and it is too large to be"
+                " made dense; drop rows that nearly depend on others"
+            )
+        X, given = X.dense, given.dense
     return combined_rows(X, y, scale, factors, given)
 
 
@@ -110,18 +124,18 @@ def power_above(values: Array) -> float:
     return math.ldexp(1.0, math.frexp(float(np.abs(values).max(initial=0.0)) or 0.5)[1])
 
 
-def well_conditioned(X: Array) -> bool:
-    """Whether the rows are independent far beyond rounding (condition of X below about 1e4).
+def gram_factor(X: Array) -> Array | None:
+    """Cholesky's factor of X X^T; None unless the condition of X is below about 1e4.
 
     LAPACK estimates the condition of the Gram matrix, and its estimate may miss by any factor. The
     least pivot is an upper bound of the least eigenvalue.
     """
-    gram = X @ X.T
-    factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=True)
-    if failed or not factor.diagonal().min(initial=1.0) ** 2 > 1e-8 * gram.max(initial=0.0):
-        return False
-    reciprocal, _ = scipy.linalg.lapack.dpocon(factor, np.abs(gram).sum(axis=0).max(), uplo="L")
-    return bool(reciprocal > 1e-8)
+    products = gram(X)
+    factor, failed = scipy.linalg.lapack.dpotrf(products, lower=True)
+    if failed or not factor.diagonal().min(initial=1.0) ** 2 > 1e-8 * products.max(initial=0.0):
+        return None
+    reciprocal, _ = scipy.linalg.lapack.dpocon(factor, np.abs(products).sum(axis=0).max(), uplo="L")
+    return np.asarray(factor) if reciprocal > 1e-8 else None
 
 
 def combined_rows(X: Array, y: Array, scale: float, factors: Array, given: Array) -> Constraints:
@@ -170,9 +184,20 @@ def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
     return float(np.linalg.norm(gaps) / np.linalg.norm(y))
 
 
-def refitted(X: Array, y: Array, beta: Array) -> Array:
-    """beta with X beta = y to rounding, moved along the heaviest columns of X alone."""
-    for free in (beta != 0, np.ones(len(beta), dtype=bool)):
+def refitted(X: Array, y: Array, beta: Array, free: Any = None) -> Array:
+    """beta with X beta = y to rounding, moved along the heaviest columns of X alone.
+
+    `free` says which entries may move; by default those that are not zero, and all where these do
+    not meet the rows.
+    """
+    if isinstance(X, SparseRows):
+        some = X.heaviest(np.zeros(len(beta)), WIDE * len(X))
+        lacking = exact.missing(X, beta, y)
+        moved = beta.copy()
+        moved[some] += refitted(X[:, some], lacking, np.zeros(len(some)))
+        return moved
+    choices = (beta != 0, np.ones(len(beta), dtype=bool)) if free is None else (free,)
+    for free in choices:
         pivoted = Pivoted(X * free, NEARLY * max(X.shape) * np.finfo(float).eps)
         moved = beta.copy()
         for _ in range(2):

@@ -1,6 +1,6 @@
 """The minimiser of Q (or R) followed in the scale, down from the kernel regime.
 
-How it works. The minimiser under X beta = y is beta = b(X^T nu), with the law b of docs/theory.md
+How it works. The minimiser under X beta = y is beta = b(X^T nu), with the law b of docs/theory
 section 7 (depth 2) or section 14 (deeper), so Newton's method solves X b(X^T nu) = y for one number
 nu_n per sample. Its Hessian is H = X diag(b') X^T. At fixed s = X^T nu, b is proportional to mu, so
 with m = log mu the path has the tangent d nu/dm = -H^-1 y. In the kernel regime b is linear, beta
@@ -34,6 +34,7 @@ from penchant.regularizers.q import SignedPair
 from penchant.solvers.constraints import Constraints
 from penchant.solvers.dual_state import DualState, Failed, begin, tilt_in_parts, with_tilt
 from penchant.solvers.pivots import Elimination, heaviest_columns
+from penchant.solvers.sparse_rows import SparseRows
 
 EXACT = 1e-14  # relative residual at a requested scale
 LOOSE = 1e-8  # and at a scale that is only passed on the way
@@ -73,8 +74,11 @@ class Hessian:
 
     def __init__(self, X: Array, slope: Array, jitter: float = 1e-12):
         self.X, self.slope = X, slope
-        weighted = X * np.sqrt(slope)
-        matrix = scipy.linalg.blas.dsyrk(1.0, weighted.T, trans=1, lower=1)
+        if isinstance(X, SparseRows):
+            matrix = X.gram(slope)
+        else:
+            weighted = X * np.sqrt(slope)
+            matrix = scipy.linalg.blas.dsyrk(1.0, weighted.T, trans=1, lower=1)
         shift = jitter * matrix.diagonal()
         for _ in range(8):
             shifted = matrix.copy(order="F")
@@ -135,7 +139,7 @@ class Continuation:
         self.stand(pair, X, y)
         weight = np.broadcast_to(np.exp(pair.log_weight) * pair.kappa, X.shape[1])
         self.linear = weight * (2.0 if self.curl == 0 else 2 * pair.power)  # b'(0) / mu
-        if weight.max() > 1e3 * weight.min():
+        if weight.max() > 1e3 * weight.min() and not isinstance(X, SparseRows):
             self.change_basis(weight)
         self.kernel = kernel = Hessian(self.X, self.linear, jitter=1e-15)
         self.nu0 = np.zeros_like(y)  # times e^-m: the dual of the kernel regime
@@ -276,6 +280,10 @@ class Continuation:
 
     def change_basis(self, weight: Array) -> Array:
         """Rows combined so that the heaviest independent columns, returned, become unit vectors."""
+        if isinstance(self.X, SparseRows):
+            if self.X.dense is None:
+                raise Failed("another basis of so large sparse rows would be dense")
+            self.X = self.X.dense
         chosen = heaviest_columns(self.X, np.log(weight))
         if len(chosen) < len(self.X):
             raise Failed("the rows are too close to dependent")

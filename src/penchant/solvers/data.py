@@ -22,6 +22,7 @@ OTHERS = {
 }
 ORDINARY = 100  # exponents of two up to this need no other units: squares and products stay finite
 FARTHEST = 300  # exponent of a predictor up to which a regularizer without a scale is followed
+NEAREST = 1000  # exponent below one of targets that leave float64 the digits of a predictor
 LOG2 = math.log(2.0)
 
 
@@ -81,7 +82,7 @@ class Units:
 
 def units_of(X: Array, y: Array, scales: bool) -> Units | None:
     """Units in which rows and predictor are of order one; None for data of ordinary size."""
-    sizes = np.abs(X).reshape(len(X), -1).max(axis=1)
+    sizes = np.abs(X if X.ndim == 2 else X.reshape(len(X), -1)).max(axis=1)
     rows = exponents(sizes)
     targets = exponents(y)
     if max(np.abs(rows).max(), np.abs(targets).max()) <= ORDINARY:
@@ -115,9 +116,10 @@ def common_units(Z: Array) -> Units | None:
 def column_exponents(X: Array) -> NDArray[np.intp]:
     """The exponents of two of the columns; a column of zeros has that of the largest."""
     sizes = np.abs(X).max(axis=0, initial=0.0)
-    powers = exponents(sizes)
-    most = int(powers[sizes > 0].max()) if (sizes > 0).any() else 0
-    return np.where(sizes > 0, powers, most)
+    powers, used = exponents(sizes), sizes > 0
+    if used.all():
+        return powers
+    return np.where(used, powers, int(powers[used].max()) if used.any() else 0)
 
 
 def representable(

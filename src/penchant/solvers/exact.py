@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.solvers.sparse_rows import SparseRows
 
 EPS = float(np.finfo(float).eps)
 VISIBLE = 1e-13  # of the largest target: rounding of a sum that shows
@@ -19,6 +20,8 @@ UNSURE = 1e-13  # of its terms: a float64 margin above this has the right sign
 
 def product(parts: Array, matrix: Array) -> Array:
     """v @ matrix for the vector v = parts[0] + parts[1] + ..., each entry rounded once."""
+    if isinstance(matrix, SparseRows):  # by columns that would take minutes
+        return np.asarray(sum(part @ matrix for part in parts[::-1]))
     vector, power = integers(parts)
     total = vector.sum(axis=0)
     entries = np.empty(matrix.shape[1])
@@ -40,9 +43,20 @@ def missing(matrix: Array, vector: Array, target: Array, ill: bool = False) -> A
     terms = np.abs(matrix) @ np.abs(vector)
     shown = ill or EPS * terms.max(initial=0.0) > VISIBLE * np.abs(target).max(initial=0.0)
     if shown and matrix.size <= MOST and np.isfinite(terms).all():
+        if isinstance(matrix, SparseRows):
+            return missing_row_by_row(matrix, vector, target)
         return rest(target, vector[None], matrix.T)
     difference: Array = target - matrix @ vector
     return difference
+
+
+def missing_row_by_row(matrix: SparseRows, vector: Array, target: Array) -> Array:
+    """The same for sparse rows, from the entries that are there."""
+    ends, entries, places = matrix.csr.indptr, matrix.csr.data, matrix.csr.indices
+    sums = np.empty(len(target))
+    for n, row in enumerate(map(slice, ends[:-1], ends[1:])):
+        sums[n] = rest(target[n : n + 1], vector[None, places[row]], entries[row][:, None])[0]
+    return sums
 
 
 def integers(numbers: Array) -> tuple[np.ndarray, int]:

@@ -1,6 +1,6 @@
 """argmin of any separable regularizer under X beta = y: Newton's method on X b(X^T nu) = y.
 
-How it works. b is the inverse gradient of the regularizer (docs/theory.md section 10), known by its
+How it works. b is the inverse gradient of the regularizer (docs/theory section 10), known by its
 values and slopes alone, and it has no scale that could be followed as in `continuation`. So the
 targets are followed instead: they move from what the start reaches, y0 = X b(0), to y. A step of
 the targets is predicted along the tangent H^-1 (y - y0), H = X diag(b') X^T, and corrected by
@@ -20,6 +20,8 @@ whether any predictor inside them fits y.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular
 
@@ -28,6 +30,7 @@ from penchant.limits import Turns, check_time
 from penchant.records import Kind, Outcome
 from penchant.regularizers.derive.line_walk import LineWalk
 from penchant.regularizers.regularizer import PlainWalk, Regularizer
+from penchant.solvers.sparse_rows import SparseRows, gram
 
 Walk = PlainWalk | LineWalk
 EXACT = 1e-13  # relative residual to reach at y
@@ -39,6 +42,7 @@ WILD = 100.0  # growth of the largest slope that a tangent step may cause
 GRADED = 1e-8  # spread of the N largest slopes beyond which Cholesky's factor is not trusted
 PIVOT = 1e-10  # and spread of its own pivots: heavy columns may depend on each other
 JITTER = 1e-15
+HEAVIEST = 4  # columns for each row, of sparse rows whose slopes spread too far
 NEAR = 0.9  # part of the way from which on Newton's method may reach y itself
 SHORTEST = 1e-10  # step of the targets, relative to the way gone so far
 
@@ -153,7 +157,7 @@ def begin(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Walk]:
     if not y.any() or np.all((walk.slope > 0) & np.isfinite(walk.slope)):
         return np.zeros(len(X)), walk
     # l_p has slope 0 or infinity at 0: take the best multiple of the dual of l2 instead
-    nu = np.linalg.lstsq(X @ X.T, y, rcond=None)[0]
+    nu = np.linalg.lstsq(gram(X), y, rcond=None)[0]
     s, reward = nu @ X, float(nu @ y)
     low, high = -200.0, 200.0
     for _ in range(60):
@@ -187,25 +191,32 @@ def searched(
 class Graded:
     """A factor of X diag(slope) X^T, also for slopes that differ by many orders of magnitude."""
 
-    def __init__(self, X: Array, slope: Array) -> None:
+    def __init__(self, X: Any, slope: Array) -> None:
         self.X, self.top = X, float(slope[np.isfinite(slope)].max(initial=0.0))
         self.cholesky: Array | None = None
         self.singular = self.top == 0
         if self.singular:
             return
         self.weight = np.minimum(slope / self.top, 1.0)
-        order = np.argsort(-self.weight)
-        if self.weight[order[min(len(X), len(order)) - 1]] > GRADED:
+        sparse = isinstance(X, SparseRows)
+        order = np.arange(0) if sparse else np.argsort(-self.weight)
+        if sparse or self.weight[order[min(len(X), len(order)) - 1]] > GRADED:
             root = np.sqrt(self.weight)
-            matrix = (X * root) @ (X * root).T
+            matrix = X.gram(self.weight) if sparse else (X * root) @ (X * root).T
             matrix[np.diag_indices_from(matrix)] *= 1 + JITTER
             factor, failed = lapack.dpotrf(matrix, lower=1)
             pivots = factor.diagonal()
             if not failed and pivots.min() ** 2 > PIVOT * pivots.max() ** 2:
                 self.cholesky = factor
                 return
+        weight = self.weight
+        if sparse and X.dense is not None:
+            X, order = X.dense, np.argsort(-weight)
+        elif sparse:  # beside the heaviest columns the others add nothing
+            some = X.heaviest(np.log(np.maximum(weight, 1e-300)), HEAVIEST * len(X))
+            X, weight, order = X[:, some], weight[some], np.argsort(-weight[some])
         # Householder QR with large rows first and pivoting is stable for graded rows
-        rows = (X * np.sqrt(self.weight)).T[order]
+        rows = (X * np.sqrt(weight)).T[order]
         triangle, self.pivots = qr(rows, mode="r", pivoting=True)
         self.triangle = triangle[: len(X)]
         self.singular = not np.diag(self.triangle).all()
@@ -236,6 +247,8 @@ def margin(regularizer: Regularizer, X: Array, y: Array) -> float:
     bounded = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
     if not bounded[0].size and not bounded[1].size:
         return np.inf
+    if isinstance(X, SparseRows):
+        return np.inf  # the linear program has a dense block
     size = float(np.abs(y).max()) or 1.0
     rows, right = [], []
     for sign, which, end in ((-1.0, bounded[0], low), (1.0, bounded[1], high)):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dgeqrf, dormqr, dtrtrs
 
-from penchant.arguments import Array, regression_data
+from penchant.arguments import Array
+from penchant.columns import named_as_given
 from penchant.door import Invalid, door, door_as
 from penchant.limits import OutOfTime, limited
 from penchant.problems.matrix_problem import MatrixProblem
@@ -21,8 +24,9 @@ from penchant.regularizers.regularizer import Regularizer
 from penchant.regularizers.spectral import SpectralFunction, shape_of
 from penchant.solvers import continuation, power_norm, sparse
 from penchant.solvers.accuracy import Answer, Equations, Given
+from penchant.solvers.certificate import TOLERANCE
 from penchant.solvers.constraints import Constraints, reduce
-from penchant.solvers.data import FARTHEST, after_problem, units_of, unpacked
+from penchant.solvers.data import FARTHEST, NEAREST, after_problem, units_of, unpacked
 from penchant.solvers.solution import (
     SOLVED,
     Found,
@@ -37,7 +41,10 @@ from penchant.solvers.solution import (
     unfinished,
     unreachable,
 )
+from penchant.solvers.sparse_rows import SparseRows, regression_rows
 from penchant.threads import one_blas_thread
+
+BLOCK = 64  # reflections that LAPACK applies together
 
 if TYPE_CHECKING:
     from penchant.solvers.matrices.interpolate import MatrixSolution
@@ -88,6 +95,7 @@ def interpolate(
 
 
 @door
+@named_as_given
 def interpolate(
     X: Any,
     y: Any = None,
@@ -103,9 +111,9 @@ def interpolate(
     Parameters
     ----------
     X
-        The samples, one row each, or a problem instead of X and y. With measurement
-        matrices (samples, d1, d2) and a regularizer of singular values such as Nuclear() the
-        predictor is a matrix.
+        The samples, one row each, a sparse matrix of SciPy, which stays sparse, or a problem
+        instead of X and y. With measurement matrices (samples, d1, d2) and a regularizer of
+        singular values such as Nuclear() the predictor is a matrix.
     y
         One label per sample.
     regularizer
@@ -155,7 +163,7 @@ def interpolate(
             f"X must have 2 dimensions for {regularizer}, got shape {shape};"
             " for measurement matrices use Nuclear(), Frobenius() or Schatten(Q(...))"
         )
-    X, y = regression_data(X, y)
+    X, y = regression_rows(X, y)
     must_fit(regularizer, X.shape[1])
     if isinstance(regularizer, Lp) and regularizer.p <= 1:
         if regularizer.p < 1:
@@ -181,12 +189,20 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     if units is None:
         at = reduce(X, y)
         return certified(Given(X, y), regularizer, solve(regularizer, at), at)
-    X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
-    if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
+    given, inner = y, regularizer.in_units(units.log_size)
+    X, y = units.of_rows(X), units.of_targets(y)
+    if regularizer.degree is None and not fits_units(given, y):
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
     at = reduce(X, y)
-    solution = certified(Given(X, y), inner, solve(inner, at), at)
+    shown = Given(X, y, units.rows + units.predictor)
+    solution = certified(shown, inner, solve(inner, at), at)
     return restored(solution, units, regularizer)
+
+
+def fits_units(given: Array, y: Array) -> bool:
+    """Whether targets in units of the rows, of which all may vanish, are within reach."""
+    largest = float(np.abs(y).max())
+    return 2.0**-NEAREST < largest < 2.0**FARTHEST or not given.any()
 
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
@@ -237,10 +253,23 @@ def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
 
 def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
     """(beta, nu) of the least sum weights_i beta_i^2, weights_i beta_i = (X^T nu)_i, by QR."""
+    if isinstance(at.X, SparseRows):
+        hessian = continuation.Hessian(at.X, np.broadcast_to(1 / weights, at.X.shape[1]), 1e-15)
+        nu = hessian.solve(at.y)
+        for _ in range(3):
+            nu = hessian.refine(nu, at.y)
+        return hessian.slope * (nu @ at.X), nu
     root = np.broadcast_to(np.sqrt(1 / weights), at.X.shape[1])
-    basis, triangle = np.linalg.qr((at.X * root).T)
-    inner = np.linalg.solve(triangle.T, at.y)
-    return root * (basis @ inner), np.linalg.solve(triangle, inner)
+    rank = len(at.y)
+    if not rank:
+        return np.zeros(len(root)), at.y
+    # LAPACK itself, since most problems are tiny
+    factor, tau, _, _ = dgeqrf((at.X * root).T, lwork=BLOCK * rank)
+    inner = dtrtrs(factor[:rank], at.y, trans=1)[0]
+    place = np.zeros((len(root), 1), order="F")
+    place[:rank, 0] = inner
+    lifted = dormqr("L", "N", factor, tau, place, BLOCK * (BLOCK + 1), overwrite_c=True)[0]
+    return root * lifted[:, 0], dtrtrs(factor[:rank], inner)[0]
 
 
 def certified(
@@ -274,11 +303,14 @@ def concluded_from(
         )
     inner = answer.equations.regularizer
     answer, certificate = answer.equations.improved(answer)
-    residual = float(np.abs(answer.missing).max()) / (float(np.abs(given.y).max()) or 1.0)
+    residual = float(np.abs(given.as_given(answer.missing)).max()) / given.most
     kkt = 0.0
     if answer.beta.any():
         graph = None if isinstance(inner, L1) else answer.graph
         kkt = kkt_residual(inner, answer.scaled, answer.slopes, graph)
+    if certificate.part == "value" and not isinstance(inner, L1) and kkt > TOLERANCE:
+        # the value is known, but a coordinate that it does not feel is not
+        certificate = dataclasses.replace(certificate, error=max(certificate.error, kkt))
     candidate = candidate._replace(dual=answer.parts[0], rest=tuple(answer.parts[1:]))
     proof = residual, kkt
     return Solution(*concluded(regularizer, candidate, answer.beta, proof, certificate, valued))

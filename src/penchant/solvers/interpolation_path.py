@@ -10,23 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, regression_data, start_shape, tilt_or_none
+from penchant.arguments import Array, finite_array, start_shape, tilt_or_none
+from penchant.columns import named_as_given
 from penchant.door import door
 from penchant.limits import limited
 from penchant.problems.regression import Regression
-from penchant.records import Outcome, Record
+from penchant.progress import checked, reporting
+from penchant.records import Outcome
 from penchant.regularizers.q import Q
+from penchant.results import LabelledResult, dataset_of
 from penchant.solvers import continuation
 from penchant.solvers.accuracy import TOGETHER, Given, compute_together
 from penchant.solvers.constraints import reduce
 from penchant.solvers.data import units_of, unpacked
 from penchant.solvers.interpolate import arrived, concluded_from, posed
 from penchant.solvers.solution import Solution, must_fit, restored, stacked
+from penchant.solvers.sparse_rows import SparseRows, regression_rows
 from penchant.threads import one_blas_thread
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class InterpolationPath(Record):
+class InterpolationPath(LabelledResult):
     """The minimisers of Q over a list of scales, one row per scale in the given order.
 
     Attributes
@@ -49,6 +53,8 @@ class InterpolationPath(Record):
         The iterations that each row took.
     outcomes
         How each row ended.
+    features
+        The names of the columns, if X had them.
 
     Examples
     --------
@@ -67,21 +73,39 @@ class InterpolationPath(Record):
     error: Array
     iterations: Array
     outcomes: tuple[Outcome, ...]
+    features: tuple[str, ...] = ()
+
+    @property
+    def dataset(self) -> Any:
+        """The numbers along `scale`, an xarray.Dataset; `dataset.to_dataframe()` is a table."""
+        rows = {
+            "beta": (("scale", "feature"), self.beta, "coefficients of the predictor"),
+            "dual": (("scale", "sample"), self.dual, "multipliers of the samples"),
+            "norm_l1": ("scale", np.abs(self.beta).sum(axis=1), r"$\ell_1$ norm of the predictor"),
+            "norm_l2": ("scale", np.linalg.norm(self.beta, axis=1), r"its $\ell_2$ norm"),
+            "residual": ("scale", self.residual, "relative residual of the labels"),
+            "kkt": ("scale", self.kkt, "optimality error"),
+            "error": ("scale", self.error, "certified relative error"),
+        }
+        scales = self.log_alphas / np.log(10)  # alpha itself may be far below what float64 holds
+        at = {"log10_alpha": ("scale", scales, r"initial scale, $\log_{10} \alpha$")}
+        return dataset_of(self, rows, at, depth=self.depth)
 
     def rows(self) -> list[tuple[str, str]]:
         scales, failed = self.log_alphas, sum(not outcome.ok for outcome in self.outcomes)
         return [
             ("depth", str(self.depth)),
             ("scales", f"{len(scales)}, log alpha from {max(scales):.4g} to {min(scales):.4g}"),
-            ("worst residual", f"{np.nanmax(self.residual):.2g}"),
-            ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
-            ("worst error", f"{np.nanmax(self.error):.2g}"),
+            ("worst residual", f"{np.fmax.reduce(self.residual):.2g}"),
+            ("worst kkt", f"{np.fmax.reduce(self.kkt):.2g}"),
+            ("worst error", f"{np.fmax.reduce(self.error):.2g}"),
             ("factorizations", str(int(self.iterations.sum()))),
             ("failed", str(failed)),
         ]
 
 
 @door
+@named_as_given
 def interpolate_path(
     X: ArrayLike | Regression,
     y: ArrayLike | None = None,
@@ -92,6 +116,7 @@ def interpolate_path(
     tilt: ArrayLike | None = None,
     measure: Callable[[Solution], Any] | None = None,
     max_seconds: float | None = None,
+    progress: Any = None,
 ) -> Any:
     """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
 
@@ -117,6 +142,9 @@ def interpolate_path(
         these values is returned, so that a long path needs little memory.
     max_seconds
         After this time the scales that are left fail; None sets no limit.
+    progress
+        True shows a bar, False none; None shows one in an interactive session if this takes more
+        than two seconds. Or a function of the fraction done and a short text.
 
     Returns
     -------
@@ -132,22 +160,29 @@ def interpolate_path(
            [0. , 1. ]])
     """
     given, labels, depth = unpacked(Regression, X, y, depth, default=2)
-    X, y = regression_data(given, labels)
+    rows, targets = regression_rows(given, labels)
+    # sparse rows are wide: so many vectors of their length would not fit
+    together = 1 if isinstance(rows, SparseRows) else TOGETHER
     scales = finite_array("log_alphas", log_alphas, ndim=1)
     shape, tilt = start_shape(shape), tilt_or_none(tilt)
     pair = Q(depth, log_alpha=float(scales.max()), shape=shape, tilt=tilt)
-    must_fit(pair, X.shape[1])
+    must_fit(pair, rows.shape[1])
     order = np.argsort(-scales)
     results: list[Any] = [None] * len(scales)
-    with one_blas_thread(), limited(max_seconds):
-        units = units_of(X, y, scales=True)
+    telling = reporting(checked(progress), "interpolate_path")
+    with one_blas_thread(), limited(max_seconds), telling as report:
+        units = units_of(rows, targets, scales=True)
         if units is not None:
-            X, y = units.of_rows(X), units.of_targets(y)
+            rows, targets = units.of_rows(rows), units.of_targets(targets)
         shift = 0.0 if units is None else units.log_size
-        at, given = reduce(X, y), Given(X, y)
+        powers = 0 if units is None else units.rows + units.predictor
+        at, given = reduce(rows, targets), Given(rows, targets, powers)
         levels = pair.depth * scales[order] - shift - np.log(at.scale)
         ends = zip(order, continuation.follow(pair, at, levels), strict=True)
-        for batch in iter(lambda: list(itertools.islice(ends, TOGETHER)), []):
+        for batch in iter(lambda: list(itertools.islice(ends, together)), []):
+            if report is not None:
+                ended = sum(result is not None for result in results)
+                report(ended / len(scales), f"{ended} of {len(scales)} scales")
             pairs = [pair.at_scale(float(scales[k])) for k, _ in batch]
             inner = [q if units is None else q.in_units(shift) for q in pairs]
             points = [arrived(q, at, end) for q, (_, end) in zip(inner, batch, strict=True)]

@@ -1,15 +1,19 @@
-"""Where descent on (1/2)|X a - y|^2 + beta h(a) goes, how fast, and when it may generalize.
+"""Where descent on (1/2)|X a - y|^2 + beta |a|_2^2 goes, and how fast.
 
-The theory of Notsawo et al. 2025, with g = (1/2) sum r^2. Gradient descent memorizes first: it goes
+The theory of Notsawo et al. 2025. Gradient descent memorizes first: it goes
 to the least squares point nearest to its start. Then the penalty takes over: beta |a|_2^2 leads to
 the ridge point, which contains nothing of the part of the truth that X does not measure.
+
+How it works. Everything follows from one singular value decomposition. Points are certified by
+their gradient, computed from the data, and refused where it may lead further than 1e-7 of them. So
+are rows of which float64 cannot tell whether they depend on each other, where that matters. Powers
+of factors near one are taken by log1p: 1 - 1e-10 in float64 is off by 1e-7 of what a step moves.
 """
 
 from __future__ import annotations
 
 import bisect
 import dataclasses
-import math
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,15 +23,99 @@ from penchant.arguments import (
     entries,
     finite_array,
     not_negative,
-    one_of,
     positive,
     real,
     regression_data,
 )
 from penchant.door import Invalid, door
-from penchant.records import Record
+from penchant.records import Kind, Outcome, Record, Unsolved
+from penchant.solvers import exact
+from penchant.solvers.certificate import TOLERANCE, Certificate
 
-WHO, RIDGE = "predicted_delay", "held_ridge"
+EPS = float(np.finfo(float).eps)
+NONE = 8 * EPS  # times the larger side of X, of the largest singular value: rounding of zero
+CLEAR = 1e-9  # of the largest: a singular value that is none of rounding
+SQUARES = 1e-140, 1e140  # singular values whose squares and their quotients are in float64
+LONGEST = 2**62  # steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Decomposed:
+    """X = left diag(sizes) right, without what is rounding of zero."""
+
+    left: Array
+    sizes: Array
+    right: Array
+
+    @property
+    def squares(self) -> Array:
+        largest = float(self.sizes[0])
+        if not SQUARES[0] < largest < SQUARES[1]:
+            raise Invalid(
+                f"X must have squares within float64, got a largest singular value of {largest:.3g}"
+                "; rescale X"
+            )
+        return np.asarray(self.sizes**2)
+
+
+def decomposed(X: Array, *, ranked: bool = True) -> Decomposed:
+    """The decomposition of X; with `ranked` only if the rank is beyond doubt.
+
+    Rows that depend on each other to rounding count as dependent.
+    """
+    power = int(np.frexp(np.abs(X).max())[1])
+    left, sizes, right = np.linalg.svd(np.ldexp(X, -power), full_matrices=False)
+    if sizes[0] == 0:
+        raise Invalid(f"X must not be all zero, got {len(X)} rows of zeros")
+    kept = sizes > NONE * max(X.shape) * sizes[0]
+    least = float(sizes[kept][-1] / sizes[0])
+    if ranked and least < CLEAR:
+        text = f"float64 does not tell whether the rows of X depend on each other: {least:.2g} of"
+        text += " the largest singular value; drop rows that nearly depend on others"
+        raise Unsolved(Outcome(Kind.STALLED, text))
+    with np.errstate(over="ignore", under="ignore"):
+        return Decomposed(left[:, kept], np.ldexp(sizes[kept], power), right[kept])
+
+
+def fitted(parts: Decomposed, X: Array, y: Array, penalty: float = 0.0) -> Array:
+    """The least |X a - y|^2 + penalty |a|^2 nearest to zero, certified."""
+    power = int(np.frexp(np.abs(y).max(initial=0.0))[1])
+    y = np.ldexp(y, -power)
+    seen, curvatures = parts.left.T @ y, parts.squares + penalty
+    dual = parts.left @ (seen / curvatures)
+    with np.errstate(all="ignore"):
+        if penalty and len(y) > len(seen):
+            dual = dual + (y - parts.left @ seen) / penalty
+        inner = parts.right.T @ (parts.sizes * seen / curvatures)
+        certificate = certify(parts, X, y, inner, dual, penalty)
+        point = np.ldexp(inner, power)
+    if not certificate.ok:
+        text = f"{certificate}, above the tolerance {TOLERANCE:g}; drop rows that nearly depend on"
+        raise Unsolved(Outcome(Kind.APPROXIMATE, f"{text} others, or take a larger penalty"))
+    if not np.isfinite(point).all():
+        raise Unsolved(Outcome(Kind.OUT_OF_RANGE, "the point is beyond float64; rescale X or y"))
+    return np.asarray(point)
+
+
+def certify(
+    parts: Decomposed, X: Array, y: Array, point: Array, dual: Array, penalty: float
+) -> Certificate:
+    """How far the point is from the minimiser, from the data; of X the singular values are used.
+
+    With r = y - X a and any u the gradient is X^T (r - penalty u) + penalty (X^T u - a): the least
+    squares point of (r - penalty u) and X^T u - a are what is left to go. Without a penalty that
+    of r is, at most |r| over the least singular value and |X^T r| over its square, and the part of
+    a outside the rows.
+    """
+    missing, curvatures = exact.missing(X, point, y), parts.squares + penalty
+    outside = float(np.linalg.norm(point - dual @ X))
+    if penalty:
+        most = float((parts.sizes / curvatures).max())
+        away = float(np.linalg.norm(missing - penalty * dual)) * most
+    else:
+        least = float(parts.sizes.min())
+        away = min(float(np.linalg.norm(part)) for part in (missing, missing @ X / least)) / least
+    return Certificate((away + outside) / (float(np.linalg.norm(point)) or 1.0), "estimate")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -50,6 +138,9 @@ def least_squares_limit(
 
     The point (X^T X)^+ X^T y is this one only if the start has no part outside the row space of X.
 
+    Its relative error is estimated, and above 1e-7 it is refused. Rows that depend on each other to
+    rounding count as dependent.
+
     Parameters
     ----------
     X
@@ -67,6 +158,11 @@ def least_squares_limit(
         The `point`, the `rate` with |a(t) - point| <= rate^t |a(0) - point| after t steps, and the
         learning rate `step_bound` from which descent no longer converges.
 
+    Raises
+    ------
+    NumericalError
+        Rounding may move the point, or float64 does not tell whether rows depend on each other.
+
     Examples
     --------
     >>> import numpy as np
@@ -76,14 +172,35 @@ def least_squares_limit(
     (array([1., 2.]), 0.5, 0.4)
     """
     X, y = regression_data(X, y)
-    return _limit(X, y, learning_rate, _origin(start, X.shape[1]))
+    origin, parts = _origin(start, X.shape[1]), decomposed(X)
+    return _towards(_nearest(parts, X, y, origin), parts.squares, learning_rate)
 
 
-def _limit(X: Array, y: Array, learning_rate: float, origin: Array) -> LinearLimit:
-    sizes = _spectrum(X)
-    bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
-    return LinearLimit(origin + np.linalg.pinv(X) @ (y - X @ origin), rate, bound)
+def nearest_point(X: Array, y: Array, origin: Array) -> Array:
+    """The least squares point nearest to `origin`."""
+    return _nearest(decomposed(X), X, y, origin)
+
+
+def _nearest(parts: Decomposed, X: Array, y: Array, origin: Array) -> Array:
+    return np.asarray(origin + fitted(parts, X, y - X @ origin))
+
+
+def _towards(point: Array, curvatures: Array, learning_rate: float) -> LinearLimit:
+    """Descent towards a point, where the objective has these curvatures."""
+    rate = np.exp(_decays(curvatures, learning_rate)[0].max())
+    return LinearLimit(point, float(rate), 2 / float(curvatures.max()))
+
+
+def _decays(curvatures: Array, learning_rate: float) -> tuple[Array, Array]:
+    """The logarithm of what a step multiplies the distance by, along each direction, its sign."""
+    rate, bound = positive("learning_rate", learning_rate), 2 / float(curvatures.max())
+    if rate >= bound:
+        rule = f"learning_rate must be below {bound:.6g}, 2 over the largest curvature"
+        raise Invalid(f"{rule} of the objective, got {rate:g}; take a smaller one")
+    steps = rate * curvatures
+    with np.errstate(divide="ignore"):  # a step that arrives at once
+        logs = np.where(steps < 1, np.log1p(-np.minimum(steps, 1)), np.log(np.abs(1 - steps)))
+    return logs, np.where(steps > 1, -1.0, 1.0)
 
 
 @door
@@ -92,6 +209,8 @@ def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -
 
     The gradient of the penalty is 2 beta a, so 2 beta stands where Notsawo et al. 2025, theorem
     3.6, print beta: in the point, in the rate and in the bound of the learning rate.
+
+    The relative error of the point is estimated, and above 1e-7 it is refused.
 
     Parameters
     ----------
@@ -110,6 +229,11 @@ def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -
         The `point`, the `rate` with |a(t) - point| <= rate^t |a(0) - point| after t steps, and the
         learning rate `step_bound` from which descent no longer converges.
 
+    Raises
+    ------
+    NumericalError
+        Rounding may move the point.
+
     Examples
     --------
     >>> import numpy as np
@@ -120,14 +244,12 @@ def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -
     """
     X, y = regression_data(X, y)
     beta = not_negative("beta", beta)
-    sizes = _spectrum(X) + 2 * beta
-    if len(sizes) < X.shape[1]:  # in a direction that X does not measure, only the penalty acts
+    parts = decomposed(X, ranked=not beta)
+    curvatures = parts.squares + 2 * beta
+    if len(curvatures) < X.shape[1]:  # in a direction that X does not measure, the penalty acts
         positive("beta", beta)
-        sizes = np.append(sizes, 2 * beta)
-    bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
-    gram = X.T @ X + 2 * beta * np.eye(X.shape[1])
-    return LinearLimit(np.asarray(np.linalg.solve(gram, X.T @ y), dtype=float), rate, bound)
+        curvatures = np.append(curvatures, 2 * beta)
+    return _towards(fitted(parts, X, y, 2 * beta), curvatures, learning_rate)
 
 
 @door
@@ -139,7 +261,10 @@ def descent_points(
     start: ArrayLike,
     steps: ArrayLike,
 ) -> Array:
-    """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly.
+    """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`.
+
+    A closed formula in float64: it carries no certificate. It refuses rows of which float64 does
+    not tell whether they depend on each other.
 
     Parameters
     ----------
@@ -175,26 +300,40 @@ def descent_points(
     beta, counts = not_negative("beta", beta), finite_array("steps", steps, ndim=1)
     if counts.min() < 0:
         raise Invalid(f"steps must be >= 0, got {counts.min():g}")
-    start = _origin(start, X.shape[1])
-    values, basis = np.linalg.eigh(X.T @ X)
-    sizes = np.maximum(values, 0.0) + 2 * beta
-    if sizes.max() == 0:
+    if not X.any() and not beta:
         raise Invalid("X must not be all zero where beta is 0")
-    rate = _stable(learning_rate, 2 / float(sizes.max()))
-    origin, pull = basis.T @ start, basis.T @ (X.T @ y)
-    # components along eigenvectors with eigenvalue zero do not move without decay
-    still = sizes <= 1e-14 * sizes.max()
-    point = np.where(still, origin, pull / np.where(still, 1.0, sizes))
-    factors = np.where(still, 1.0, 1 - rate * sizes)
-    powers = np.abs(factors) ** counts[:, None] * np.where(
-        factors < 0, (-1.0) ** counts[:, None], 1
+    start = _origin(start, X.shape[1])
+    if not X.any():
+        logs, signs = _decays(np.array([2 * beta]), learning_rate)
+        return np.asarray(_powers(logs, signs, counts)[0] * start)
+    parts = decomposed(X)
+    curvatures = np.append(parts.squares + 2 * beta, 2 * beta)
+    logs, signs = _decays(curvatures, learning_rate)
+    left, gone = _powers(logs, signs, counts)
+    origin = parts.right @ start
+    goal = parts.sizes * (parts.left.T @ y) / curvatures[:-1]
+    # what X does not measure only decays
+    unseen = start - parts.right.T @ origin
+    return np.asarray(
+        (left[:, :-1] * origin + gone[:, :-1] * goal) @ parts.right + left[:, -1:] * unseen
     )
-    return np.asarray((point + powers * (origin - point)) @ basis.T)
+
+
+def _powers(logs: Array, signs: Array, counts: Array) -> tuple[Array, Array]:
+    """(f^t, 1 - f^t) for the factors f = sign e^log, one row for each t."""
+    with np.errstate(invalid="ignore"):
+        exponents = np.where(counts[:, None] == 0, 0.0, counts[:, None] * logs)
+    turned = np.where(signs < 0, np.where(counts[:, None] % 2 == 1, -1.0, 1.0), 1.0)
+    left = turned * np.exp(exponents)
+    return left, np.where(turned < 0, 1 - left, -np.expm1(exponents))
 
 
 @door
 def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
     """The least squared error |(I - X^+ X) truth|^2 of any point in the row space of X.
+
+    A closed formula in float64: it carries no certificate. It refuses rows of which float64 does
+    not tell whether they depend on each other.
 
     Parameters
     ----------
@@ -217,14 +356,18 @@ def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
     """
     X = finite_array("X", X, ndim=2)
     truth = entries("truth", truth, X.shape[1], "one entry per column of X")
-    return float(np.sum((truth - np.linalg.pinv(X) @ (X @ truth)) ** 2))
+    right = decomposed(X).right
+    return float(np.sum((truth - right.T @ (right @ truth)) ** 2))
 
 
 @door
 def memorization_steps(
     X: ArrayLike, y: ArrayLike, learning_rate: float, level: float, start: ArrayLike = 0.0
 ) -> int:
-    """The first step of plain gradient descent with (1/2)|X a - y|^2 <= level, exactly.
+    """The first step of plain gradient descent with (1/2)|X a - y|^2 <= level.
+
+    It carries no certificate: the losses before and after are computed in float64, which knows
+    the number of steps to about 15 digits.
 
     Parameters
     ----------
@@ -253,138 +396,28 @@ def memorization_steps(
     """
     X, y = regression_data(X, y)
     level = positive("level", level)
-    return _memorized(X, y, learning_rate, level, _origin(start, X.shape[1]))
+    return steps_to_level(X, y, learning_rate, level, _origin(start, X.shape[1]))
 
 
-def _memorized(X: Array, y: Array, learning_rate: float, level: float, origin: Array) -> int:
-    sizes = _spectrum(X)
-    left = np.linalg.svd(X, full_matrices=False)[0][:, : len(sizes)]
-    factors = np.abs(1 - _stable(learning_rate, 2 / float(sizes.max())) * sizes)
+def steps_to_level(X: Array, y: Array, learning_rate: float, level: float, origin: Array) -> int:
+    parts = decomposed(X)
+    logs = _decays(parts.squares, learning_rate)[0]
     residual = X @ origin - y
-    seen = left.T @ residual
-    never = 0.5 * float(np.sum((residual - left @ seen) ** 2))
+    seen = parts.left.T @ residual
+    with np.errstate(over="ignore"):
+        never = 0.5 * float(np.sum((residual - parts.left @ seen) ** 2))
     if level <= never:
         raise Invalid(f"level must be above {never:g}, the least loss, got {level:g}")
 
     def solved(t: int) -> bool:
-        return never + 0.5 * float(np.sum((factors**t * seen) ** 2)) <= level
+        left = np.exp(t * logs) * seen if t else seen
+        with np.errstate(over="ignore"):
+            return never + 0.5 * float(np.sum(left**2)) <= level
 
-    return bisect.bisect_left(range(2**62), True, key=solved)
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Delay(Record):
-    """The predicted steps at which a run memorizes and generalizes, and its errors.
-
-    Notsawo et al. 2025 give orders, not constants: see `penchant.solvers.slow_flow` for an exact
-    t2.
-
-    Attributes
-    ----------
-    t1
-        The steps until training is solved.
-    t2
-        The steps until the test is solved.
-    distance
-        The numerator of t2 - t1 = distance / (learning_rate beta).
-    error
-        The order learning_rate * beta of the error at t2.
-    floor
-        The least error that a run without the right penalty can reach.
-
-    References
-    ----------
-    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> delay = penchant.forecasts.Delay(t1=10, t2=110.0, distance=0.1, error=1e-3, floor=0.5)
-    >>> print(delay)
-    Delay
-      t1        10
-      t2        110
-      distance  0.1
-      error     0.001
-      floor     0.5
-    """
-
-    t1: int
-    t2: float
-    distance: float
-    error: float
-    floor: float
-
-    @property
-    def delay(self) -> float:
-        return self.t2 - self.t1
-
-
-@door
-def predicted_delay(
-    X: ArrayLike,
-    y: ArrayLike,
-    truth: ArrayLike,
-    learning_rate: float,
-    beta: float,
-    norm: str = "l1",
-    level: float = 1e-4,
-) -> Delay:
-    """t1, t2 and the errors that Notsawo et al. 2025 predict for descent from (nearly) zero.
-
-    The objective is (1/2)|X a - y|^2 + beta |a|.
-
-    Parameters
-    ----------
-    X
-        The samples, one row each.
-    y
-        One label per sample.
-    truth
-        The vector or matrix that generated the labels. Its distance from the least squares point
-        is measured in the dual norm of the penalty: the largest entry for "l1" (theorems 3.1 and
-        3.3), the operator norm for "nuclear" (theorems 3.4 and 3.5). For "nuclear" it is a matrix,
-        and X has a column for each of its entries, row after row.
-    learning_rate
-        The learning rate.
-    beta
-        The weight of the penalty, as in `train(..., penalty=beta * L1())`.
-    norm
-        "l1" or "nuclear".
-    level
-        Training is solved at (1/2)|X a - y|^2 <= level.
-
-    Returns
-    -------
-    Delay
-        The predicted steps and errors.
-
-    References
-    ----------
-    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> problem = penchant.problems.sparse_recovery(20, 40, sparsity=2, seed=0)
-    >>> X, y, truth = problem.X, problem.y, problem.truth
-    >>> delay = penchant.forecasts.predicted_delay(X, y, truth, learning_rate=0.1, beta=1e-4)
-    >>> delay.t1 < delay.t2
-    True
-    """
-    one_of("norm", norm, ("l1", "nuclear"))
-    X, y = regression_data(X, y)
-    truth = finite_array("truth", truth, ndim=1 if norm == "l1" else 2)
-    if truth.size != X.shape[1]:
-        rule = f"truth must have one entry per column of X ({X.shape[1]})"
-        raise Invalid(f"{rule}, got {truth.size}")
-    rate = positive("learning_rate", learning_rate) * positive("beta", beta)
-    zero = np.zeros(X.shape[1])
-    t1 = _memorized(X, y, learning_rate, positive("level", level), zero)
-    end = _limit(X, y, learning_rate, zero).point
-    gap = (end - truth.ravel()).reshape(truth.shape)
-    distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
-    return Delay(t1, t1 + distance / rate, distance, rate, error_floor(X, truth.ravel()))
+    steps = bisect.bisect_left(range(LONGEST), True, key=solved)
+    if steps == LONGEST:
+        raise Invalid(f"level {level:g} is not reached in 2^62 steps; take a larger learning_rate")
+    return steps
 
 
 def _origin(start: ArrayLike, dimension: int) -> Array:
@@ -392,133 +425,3 @@ def _origin(start: ArrayLike, dimension: int) -> Array:
     if np.isscalar(start) or (isinstance(start, np.ndarray) and start.ndim == 0):
         return np.broadcast_to(real("start", start), dimension)
     return entries("start", start, dimension, "one entry per column of X")
-
-
-def _spectrum(X: Array) -> Array:
-    sizes = np.linalg.svd(X, compute_uv=False)
-    if sizes[0] == 0:
-        raise Invalid(f"X must not be all zero, got {len(X)} rows of zeros")
-    return np.asarray(sizes[sizes > 1e-12 * sizes[0]] ** 2)
-
-
-def _stable(learning_rate: float, bound: float) -> float:
-    """`learning_rate`, which must be below the bound where descent stops converging."""
-    rate = positive("learning_rate", learning_rate)
-    if rate >= bound:
-        rule = f"learning_rate must be below {bound:.6g}, 2 over the largest curvature"
-        raise Invalid(f"{rule} of the objective, got {rate:g}; take a smaller one")
-    return rate
-
-
-@door
-def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None = None) -> Array:
-    """Where descent on |X a - y|^2 held at |a|_2 = size ends.
-
-    Below the norm of a_hat = X^+ y it is the ridge point (X^T X + mu)^-1 X^T y whose mu > 0 gives
-    this norm. Above, every interpolator of that norm is a minimiser. Descent does not change the
-    part in the null space of X and stretching keeps its direction, so from a start with the
-    null-space part u it ends at a_hat + c u/|u|.
-
-    Parameters
-    ----------
-    X
-        The samples, one row each.
-    y
-        One label per sample.
-    size
-        The norm at which the parameters are held.
-    free
-        The start, which is needed where the size is above the norm of a_hat.
-
-    Returns
-    -------
-    array
-        The end of descent.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> X, y = [[1.0, 2.0]], [5.0]
-    >>> penchant.solvers.held_ridge(X, y, size=1.0).round(4)
-    array([0.4472, 0.8944])
-    >>> penchant.solvers.held_ridge(X, y, size=3.0, free=[1.0, 0.0]).round(4)
-    array([2.7889, 1.1056])
-    """
-    X, y = regression_data(X, y)
-    size = positive("size", size)
-    left, values, right = np.linalg.svd(X, full_matrices=False)
-    significant = values > values.max() * max(X.shape) * np.finfo(float).eps
-    values, right, pull = values[significant], right[significant], (left.T @ y)[significant]
-    shortest = right.T @ (pull / values)
-    spare = size**2 - float(shortest @ shortest)
-    if spare <= 0:
-        mu = _multiplier(values * pull, values**2, size)
-        return np.asarray(right.T @ (values * pull / (values**2 + mu)))
-    return np.asarray(shortest + math.sqrt(spare) * _unseen(right, free, X.shape[1]))
-
-
-def _multiplier(numerators: Array, squares: Array, size: float) -> float:
-    """mu >= 0 with |numerators / (squares + mu)| = size, which falls in mu."""
-    from scipy.optimize import brentq
-
-    def excess(mu: float) -> float:
-        return float(np.linalg.norm(numerators / (squares + mu))) / size - 1
-
-    top = float(np.linalg.norm(numerators)) / size  # there the norm is below `size`
-    return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
-
-
-def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
-    """The unit vector along the part of `free` in the null space of X."""
-    if free is None:
-        raise Invalid("beyond the norm of X^+ y the end depends on the start; give it as free=")
-    start = finite_array("free", free, ndim=1)
-    if len(start) != dimension:
-        raise Invalid(f"free must have {dimension} entries, got {len(start)}")
-    unseen = start - right.T @ (right @ start)
-    size = float(np.linalg.norm(unseen))
-    if size <= 1e-12 * float(np.linalg.norm(start)):
-        raise Invalid(
-            "free has no part in the null space of X, so no interpolator of this norm is "
-            "reached from it; give another start"
-        )
-    return np.asarray(unseen / size)
-
-
-@door
-def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, float]:
-    """The held norm from which `held_ridge` comes nearest to the truth, and |a - truth|^2 there.
-
-    Exact for labels y = X truth. With u the unit null-space part of the start `free` and t that of
-    the truth, the error at the squared norm |a_hat|^2 + c^2 is |t - c u|^2, least at c =
-    max(<t, u>, 0); below |a_hat| nothing of t is found and the ridge adds to the error.
-
-    Parameters
-    ----------
-    X
-        The samples, one row each.
-    truth
-        The vector that made the labels.
-    free
-        The start.
-
-    Returns
-    -------
-    tuple of two floats
-        The norm, and the squared error of descent held at it.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> size, error = penchant.solvers.held_best([[1.0, 2.0]], truth=[1.0, 0.0], free=[1.0, 1.0])
-    >>> round(size, 6), abs(error) < 1e-12
-    (1.0, True)
-    """
-    X = finite_array("X", X, ndim=2)
-    truth = entries("truth", truth, X.shape[1], "one entry per column of X")
-    values, right = np.linalg.svd(X, full_matrices=False)[1:]
-    right = right[values > values.max() * max(X.shape) * np.finfo(float).eps]
-    seen = right.T @ (right @ truth)
-    unseen = truth - seen
-    along = max(float(unseen @ _unseen(right, free, X.shape[1])), 0.0)
-    return math.sqrt(float(seen @ seen) + along**2), float(unseen @ unseen) - along**2

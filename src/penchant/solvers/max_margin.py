@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, classification_data
-from penchant.door import door, door_as
+from penchant.arguments import Array
+from penchant.columns import named_as_given
+from penchant.door import Invalid, door, door_as
 from penchant.limits import OutOfTime, limited
 from penchant.problems.classification import Classification
 from penchant.records import Kind, NumericalError, Outcome
@@ -42,11 +45,13 @@ from penchant.solvers.solution import (
     unfinished,
     unreachable,
 )
+from penchant.solvers.sparse_rows import SparseRows, classification_rows
 from penchant.solvers.stationary import local_points
 from penchant.threads import one_blas_thread
 
 
 @door
+@named_as_given
 def max_margin(
     X: ArrayLike | Classification,
     y: ArrayLike | Regularizer | MatrixNorm | None = None,
@@ -64,7 +69,8 @@ def max_margin(
     Parameters
     ----------
     X
-        The samples, one row each, or a problem instead of X and y.
+        The samples, one row each, a sparse matrix of SciPy, which stays sparse, or a problem
+        instead of X and y.
     y
         The labels, -1 or +1.
     regularizer
@@ -94,11 +100,13 @@ def max_margin(
     array([0.3333, 0.3333])
     """
     given, labels, reg = unpacked(Classification, X, y, regularizer)
-    X, y = classification_data(given, labels)
-    must_fit(reg, X.shape[1])
+    rows, signs = classification_rows(given, labels)
+    must_fit(reg, rows.shape[1])
+    if isinstance(rows, SparseRows) and needs_all_entries(reg):
+        raise Invalid(f"{reg} needs all entries of X; give X.toarray() if it fits in memory")
     if isinstance(reg, Lp) and reg.p == 1:
         reg = L1()
-    Z = X * y[:, None]
+    Z = rows * signs[:, None]
     with one_blas_thread(), limited(max_seconds):
         refuse_zero_rows(Z)
         try:
@@ -108,6 +116,12 @@ def max_margin(
     if throw and not solution.outcome.ok:
         raise NumericalError("max_margin", solution.outcome)
     return solution if as_sum(reg) is reg else of_root(solution)
+
+
+def needs_all_entries(regularizer: Any) -> bool:
+    """Whether the program of this regularizer has a dense block as large as X."""
+    concave = isinstance(regularizer, Lp) and regularizer.p < 1
+    return concave or isinstance(regularizer, Linf | MatrixNorm)
 
 
 def in_good_units(regularizer: Regularizer, Z: Array) -> Solution:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from penchant.arguments import Array
 from penchant.solvers import exact
+from penchant.solvers.sparse_rows import WIDE, SparseRows
 
 Index = NDArray[np.intp]
 
@@ -32,6 +33,7 @@ EPS = float(np.finfo(float).eps)
 ILL = 1e4  # condition of chosen columns from which on their elimination is refined exactly
 REFINEMENTS = 10
 MOST = 10_000_000  # products in one refinement, about one second
+POWERS = -1000, 1000  # of two that float64 holds, as their inverses
 DEPENDENT = 1e-11  # of its own length: what is left of a column that depends on others
 
 
@@ -41,6 +43,9 @@ def heaviest_columns(X: Array, log_weight: Array, dependent: float = DEPENDENT) 
     Equal columns of large weight leave rounding that outweighs every other column, so that
     LAPACK's pivoting takes both; what is left of a column is judged against its own length.
     """
+    if isinstance(X, SparseRows):
+        some = X.heaviest(log_weight, WIDE * len(X))
+        return some[heaviest_columns(X[:, some], log_weight[some], dependent)]
     length = np.linalg.norm(X, axis=0)
     moving = np.flatnonzero(length)
     heavy = log_weight[moving] + 2 * np.log(length[moving])
@@ -153,7 +158,7 @@ def balanced(X: Array) -> tuple[Array, Array]:
     for _ in range(10):  # geometric means of what is there
         rows = -np.where(present, logs + columns, 0.0).sum(axis=1) / in_row
         columns = -np.where(present, logs + rows[:, None], 0.0).sum(axis=0) / in_column
-    return np.exp2(np.round(rows)), np.exp2(np.round(columns))
+    return np.exp2(np.clip(np.round(rows), *POWERS)), np.exp2(np.clip(np.round(columns), *POWERS))
 
 
 def independent_rows(columns: Array) -> Index:

@@ -9,18 +9,21 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer, positive, regression_data
 from penchant.door import Invalid, door, speaking_as
+from penchant.records import NumericalError
 from penchant.regularizers.q import Q
 from penchant.solvers import continuation
+from penchant.solvers.accuracy import Given
 from penchant.solvers.constraints import reduce
-from penchant.solvers.interpolate import arrived
+from penchant.solvers.interpolate import arrived, certified
+from penchant.solvers.solution import Solution
 
 
 @door
 def minimisers(X: ArrayLike, y: ArrayLike, depth: int, log_mus: ArrayLike) -> Iterator[Array]:
     """The minimisers of Q^D at falling log alpha^D, one after the other, NaN where one failed.
 
-    None is computed before it is asked for, and none has a certificate: of a path some points are
-    needed, and two of them decide.
+    None is computed before it is asked for: of a path some points are needed, and two of them
+    decide. A predictor whose certified error misses the tolerance of `interpolate` failed.
 
     Parameters
     ----------
@@ -47,7 +50,8 @@ def minimisers(X: ArrayLike, y: ArrayLike, depth: int, log_mus: ArrayLike) -> It
     >>> wide.round(2).tolist(), narrow.round(2).tolist()
     ([0.4, 0.8], [0.0, 1.0])
     """
-    return _followed(*regression_data(X, y), *_falling(depth, log_mus))
+    followed = _followed(*regression_data(X, y), *_falling(depth, log_mus))
+    return (s.beta if s.outcome.ok else np.full_like(s.beta, np.nan) for s in followed)
 
 
 @door
@@ -64,7 +68,8 @@ def recovery_scale(
 
     Near is a squared distance of at most `error`, the population error for x ~ N(0, I). Between the
     last scale that fails and the first that succeeds, the logarithm of the error is taken as linear
-    in the logarithm of the scale.
+    in the logarithm of the scale. The ends are certified as those of `interpolate`; the number has
+    no certificate of its own, since the scales between are not tried.
 
     Parameters
     ----------
@@ -86,6 +91,11 @@ def recovery_scale(
     float
         log alpha^D; -inf if no scale recovers the truth.
 
+    Raises
+    ------
+    NumericalError
+        A minimiser on the way cannot be certified.
+
     Examples
     --------
     >>> import math
@@ -106,9 +116,11 @@ def recovery_scale(
         rule = f"truth must have an entry for each of {X.shape[1]} features"
         raise Invalid(f"{rule}, got {len(truth)}")
     above = np.nan  # the logarithm of the error at the scale before
-    for place, beta in enumerate(_followed(X, y, depth, scales)):
+    for place, solution in enumerate(_followed(X, y, depth, scales)):
+        if not solution.outcome.ok:
+            raise NumericalError("recovery_scale", solution.outcome)
         with np.errstate(divide="ignore"):
-            log_error = float(np.log(np.sum((beta - truth) ** 2)))
+            log_error = float(np.log(np.sum((solution.beta - truth) ** 2)))
         if log_error <= np.log(error):
             tried = scales[max(place - 1, 0) : place + 1]
             errors = [above, log_error][-len(tried) :]
@@ -126,10 +138,11 @@ def _falling(depth: int, log_mus: ArrayLike) -> tuple[int, Array]:
     return depth, scales
 
 
-def _followed(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Array]:
+def _followed(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Solution]:
     with speaking_as("minimisers"):
         at = reduce(X, y)
-    first = Q(depth, log_alpha=float(log_mus[0]) / depth)
+    given, first = Given(X, y), Q(depth, log_alpha=float(log_mus[0]) / depth)
     points = continuation.follow(first, at, log_mus - np.log(at.scale))
     for log_mu, point in zip(log_mus, points, strict=True):
-        yield arrived(Q(depth, log_alpha=float(log_mu) / depth), at, point).beta
+        law = Q(depth, log_alpha=float(log_mu) / depth)
+        yield certified(given, law, arrived(law, at, point), at, valued=False)

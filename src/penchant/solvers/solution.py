@@ -13,17 +13,19 @@ from numpy.typing import ArrayLike
 from penchant.arguments import Array, entries, regression_data
 from penchant.door import Invalid, door
 from penchant.limits import OutOfTime
-from penchant.records import Kind, Outcome, Record, brief
+from penchant.records import Kind, Outcome, brief
 from penchant.regularizers.lp import Lp
 from penchant.regularizers.norms import L1, L2, Linf
 from penchant.regularizers.regularizer import Regularizer
 from penchant.regularizers.spectral import MatrixNorm, SpectralFunction
+from penchant.results import LabelledResult, dataset_of
 from penchant.solvers import exact
 from penchant.solvers.accuracy import Graph
 from penchant.solvers.certificate import UNKNOWN, Certificate, judge
-from penchant.solvers.data import FARTHEST, Units, representable
+from penchant.solvers.data import FARTHEST, NEAREST, Units, representable
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
+AXES = {"feature": "beta", "sample": "dual"}  # of the dataset of a solution
 SMALL = 1e-10  # a violation above this is worth another look
 
 Measure = TypeVar("Measure", Regularizer, SpectralFunction)
@@ -44,7 +46,7 @@ class Found(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class Solution(Record):
+class Solution(LabelledResult):
     """A constrained minimiser and the numbers that prove it.
 
     Both `residual` and `kkt` are computed from `beta` and `dual` as returned.
@@ -77,6 +79,8 @@ class Solution(Record):
         Where columns spread over so many decades that rounding the dual to float64 would spoil
         X^T dual, the dual is the exact sum of `dual` and these vectors (times that unit), and
         `kkt` is that of the sum.
+    features
+        The names of the columns, if X had them.
 
     Examples
     --------
@@ -97,6 +101,18 @@ class Solution(Record):
     log_dual_unit: float = 0.0
     certificate: Certificate = UNKNOWN
     dual_rest: tuple[Array, ...] = ()
+    features: tuple[str, ...] = ()
+
+    @property
+    def dataset(self) -> Any:
+        """Predictor and dual with labels, an xarray.Dataset."""
+        rows = {
+            "beta": ("feature", self.beta, "coefficients of the predictor"),
+            "dual": ("sample", self.dual, "multipliers of the samples"),
+        }
+        at = {name: (name, np.arange(len(rows[k][1])), name) for name, k in AXES.items()}
+        told = {name: getattr(self, name) for name in ("value", "residual", "kkt", "error")}
+        return dataset_of(self, rows, at, **told, sentence=str(self.outcome))
 
     @property
     def error(self) -> float:
@@ -111,7 +127,7 @@ class Solution(Record):
     def rows(self) -> list[tuple[str, str]]:
         """Every field; those for numbers beyond float64 only if they are needed."""
         ordinary = {"log_value": 0 < self.value < math.inf, "log_dual_unit": not self.log_dual_unit}
-        ordinary["dual_rest"] = not getattr(self, "dual_rest", ())
+        ordinary |= {name: not getattr(self, name, ()) for name in ("dual_rest", "features")}
         fields = [f.name for f in dataclasses.fields(self) if not ordinary.get(f.name, False)]
         return [(name, brief(getattr(self, name))) for name in fields]
 
@@ -158,8 +174,9 @@ def judged(
 
 
 def unreachable(regularizer: Regularizer, dimension: int, samples: int) -> tuple[Any, ...]:
-    """The fields of a solution that is too far away for a regularizer with a unit of its own."""
-    text = f"the predictor is more than 2^{FARTHEST} away, and {regularizer} has a unit of its own"
+    """The fields of a solution too large or too small for a regularizer with a unit of its own."""
+    sizes = f"above 2^{FARTHEST} or below 2^-{NEAREST}"
+    text = f"the predictor is {sizes}, and {regularizer} has a unit of its own"
     nothing = np.full(dimension, np.nan), np.full(samples, np.nan)
     return *nothing, *[math.nan] * 3, 0, Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
 

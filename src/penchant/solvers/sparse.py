@@ -1,6 +1,6 @@
 """argmin |beta|_1 under X beta = y: the infinite-depth path, a crossover, and a uniqueness test.
 
-How it works. As the depth grows, p = D/(D-2) tends to 1 and the minimiser of Q (docs/theory.md
+How it works. As the depth grows, p = D/(D-2) tends to 1 and the minimiser of Q (docs/theory
 section 5) obeys beta = up - down with up (1-s) = down (1+s) = mu: the central path of the linear
 program. Mehrotra's predictor-corrector follows it in about a dozen Hessians. As soon as the duality
 gap is small, the support is read off, the vertex on it is solved as a linear system and a dual
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +33,13 @@ from penchant.records import Kind, Outcome
 from penchant.solvers.continuation import Failed, Hessian
 from penchant.solvers.homotopy import Graded
 from penchant.solvers.pivots import heaviest_columns
+from penchant.solvers.sparse_rows import WIDE, SparseRows
 
 Index = NDArray[np.intp]
 
 STEPS = 100
 PIVOTS = 30
+COLUMNS = 30  # rounds in which columns of sparse data join
 STRICT = 1e-9  # of 1, the largest |s_i|: a slack 1 - |s_i| above this is read as positive
 HIDDEN = 1e-13  # of the largest size: what the large columns miss by more is no rounding
 UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
@@ -84,15 +87,34 @@ def solve(X: Array, y: Array) -> tuple[Array, Array, int, Outcome]:
         step += 1
         if point.gap < 1e-3 * point.value and (corner := crossover(X, y, point)) is not None:
             return *corner, step, UNIQUE
+    if isinstance(X, SparseRows):
+        return on_columns(X, y, point, step)
     for last in (finer, pivoted):
         if (corner := last(X, y, point)) is not None:
             return *corner, step, UNIQUE
     return face(X, y, point, step)
 
 
+def on_columns(X: Any, y: Array, point: Central, steps: int) -> tuple[Array, Array, int, Outcome]:
+    """The same on the most active columns, and on those that its dual shows to be missing."""
+    some = np.sort(np.argsort(-point.activity())[: WIDE * len(X)])
+    for _ in range(COLUMNS):
+        inner, nu, more, outcome = solve(X[:, some], y)
+        steps += more
+        others = np.abs(nu @ X)
+        others[some] = 0.0
+        long = np.flatnonzero(others > 1 - STRICT)
+        if not outcome.ok or not long.size:
+            break
+        some = np.union1d(some, long[np.argsort(-others[long])[: WIDE * len(X)]])
+    beta = np.zeros(X.shape[1])
+    beta[some] = inner
+    return beta, nu, steps, outcome
+
+
 def walk(X: Array, y: Array, above: Array, below: Array) -> Iterator[Central]:
     """The central path from nu = 0, where raising (lowering) a coordinate costs above (below)."""
-    beta = X.T @ Hessian(X, np.ones(X.shape[1])).solve(y)
+    beta = Hessian(X, np.ones(X.shape[1])).solve(y) @ X
     lift = float(np.abs(beta).mean()) + 1e-3 * float(np.abs(beta).max())
     up, down = np.maximum(beta, 0) + lift, np.maximum(-beta, 0) + lift
     point = Central(up, down, np.zeros(len(X)), above, below)

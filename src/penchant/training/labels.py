@@ -28,9 +28,9 @@ LABELS = {
     "loss": "training loss; 0 where float64 cannot hold it, see log_loss",
     "log_loss": "natural logarithm of the training loss",
     "predictor": "linear predictor beta, f(x) = <beta, x>",
-    "norm_l1": "l1 norm of the predictor",
+    "norm_l1": r"$\ell_1$ norm of the predictor",
     "norm_l2": "Euclidean norm of the predictor",
-    "test_error": "population error |beta - truth|^2, beyond the noise",
+    "test_error": r"population error $|\beta - \beta^*|^2$, beyond the noise",
     "dual": "dual variable nu, the part in the range of X",
     "smoothed_margin": "smoothed margin, log(1 / loss)",
     "margin": "smallest margin y f(x)",
@@ -39,9 +39,11 @@ LABELS = {
     "parameters": "parameters of the model",
     "final_parameters": "parameters of the model at the last recorded time",
     "predictions": "outputs of the model",
+    "oscillation": "standard deviation of a parameter of descent about its average",
+    "sharpness": "largest eigenvalue of the Hessian over 2 / learning rate",
     "parameter_norm": "Euclidean norm of the parameters",
     "turn": "angle between the parameters and their start",
-    "margin_l1": "smallest margin over the l1 norm of the predictor",
+    "margin_l1": r"smallest margin over the $\ell_1$ norm of the predictor",
     "margin_l2": "smallest margin over the Euclidean norm of the predictor",
     "train_accuracy": "accuracy on the training samples; a tie counts one half",
     "test_accuracy": "accuracy on the test samples, or expected on new ones",
@@ -56,6 +58,7 @@ LABELS = {
     "moved": "distance of all parameters from their start, relative to its norm",
     "layer_norm": "Euclidean norm of the parameters of a layer",
     "layer": "layer of weights",
+    "feature": "feature",
     "X": "samples, one per row",
     "y": "labels",
     "X_test": "test samples, one per row",
@@ -75,6 +78,7 @@ DIMS = {
     "predictor": ("feature",),
     "dual": ("sample",),
     "parameters": ("parameter",),
+    "oscillation": ("parameter",),
     "predictions": ("sample",),
     "margins": ("sample",),
     "layer_norm": ("layer",),
@@ -99,7 +103,12 @@ def build_dataset(
         variables["final_parameters"] = ("parameter",), final_parameters
     variables |= _data(problem)
     words = MATRIX_LABELS if isinstance(problem, MatrixProblem) else words or {}
-    coordinates = {name: variables.pop(name) for name in COORDINATES if name in variables}
+    coordinates: dict[str, Any] = {
+        name: variables.pop(name) for name in COORDINATES if name in variables
+    }
+    names = getattr(problem, "features", None)
+    if names and any("feature" in variable[0] for variable in variables.values()):
+        coordinates["feature"] = ("feature",), list(names)
     dataset = xarray.Dataset(variables, coordinates)
     for name, variable in dataset.variables.items():
         text = words.get(str(name)) or LABELS[str(name)]
@@ -158,6 +167,15 @@ def sample_columns(
     return recorded
 
 
+def predictions_at(predictors: Array, rows: Array) -> Array:
+    """The predictions of each moment's predictor on `rows`, each moment by itself.
+
+    BLAS rounds a row of a product by its place among the others, and a run that was resumed has
+    others than one that was never stopped.
+    """
+    return np.matmul(predictors[:, None], rows.T)[:, 0]
+
+
 def linear_columns(
     problem: Regression | Classification, recorded: dict[str, Array]
 ) -> dict[str, Array]:
@@ -179,12 +197,12 @@ def linear_columns(
                 norm = table[f"norm_{name}"]
                 table[f"margin_{name}"] = table["margin"] / np.where(norm > 0, norm, np.nan)
         else:
-            residuals = predictor @ problem.X.T - problem.y
+            residuals = predictions_at(predictor, problem.X) - problem.y
             table |= _losses(log_sum_of_squares(residuals) + problem.log_factor)
             if problem.truth is not None:
                 table["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
         if problem.test is not None:
-            table |= tested(problem.test, predictor @ problem.test.X.T)
+            table |= tested(problem.test, predictions_at(predictor, problem.test.X))
     known = {name: values for name, values in recorded.items() if name != "log_slopes"}
     return known | table
 
@@ -228,7 +246,7 @@ def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, A
     """Losses and margins on classification data, from the flow's own where it has them."""
     margins = recorded.get("margins")
     if margins is None:
-        margins = recorded["predictor"] @ problem.signed_rows.T
+        margins = predictions_at(recorded["predictor"], problem.signed_rows)
     if "smoothed_margin" in recorded:
         log_loss = -recorded["smoothed_margin"]
     else:

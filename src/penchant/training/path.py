@@ -19,7 +19,8 @@ from penchant import store
 from penchant.arguments import Array
 from penchant.description import IS, made_from
 from penchant.door import Invalid, door_as, speaking_as
-from penchant.records import Kind, Outcome, Record
+from penchant.records import Kind, Outcome
+from penchant.results import LabelledResult
 from penchant.words import digest_of
 
 MARK = "penchant_path"  # the attribute for everything that is not an array
@@ -97,6 +98,11 @@ def noted_outcomes() -> Iterator[list[Outcome]]:
         _noted.reset(token)
 
 
+def are_noted() -> bool:
+    """Whether the outcomes of paths are entered into a list, as in a cell of a study."""
+    return _noted.get() is not None
+
+
 def note_outcome(outcome: Outcome) -> None:
     """Enter an outcome into the list of the context, if there is one."""
     outcomes = _noted.get()
@@ -105,7 +111,7 @@ def note_outcome(outcome: Outcome) -> None:
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class Path(Record):
+class Path(LabelledResult):
     """The path of a training run; `dataset` holds everything that was recorded, with labels.
 
     `train(**path.arguments)` repeats the run. Model, problem and method are built from the
@@ -206,12 +212,6 @@ class Path(Record):
     def predictions(self) -> Array:
         """The outputs of the model on the samples at the end."""
         return self._last("predictions", "they were not recorded; see predictor")
-
-    def plot(self, *names: str, x: str | None = None) -> Any:
-        """A figure of the recorded numbers `names`; penchant.plot draws several paths."""
-        from penchant import plot
-
-        return plot(self, *names, x=x)
 
     def save(self, file: str | os.PathLike[str]) -> FilePath:
         """Write everything to `file` for `penchant.load`, including what `resume` needs.

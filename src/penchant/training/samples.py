@@ -45,11 +45,8 @@ class SampleLoss(Objective):
     @property
     def key(self) -> tuple[Any, ...]:
         """The model itself, but those that differ in their starts only predict alike."""
-        model: Any = id(self.model)
-        if isinstance(self.model, LinearPredictor | LinearMatrix):
-            model = type(self.model), getattr(self.model, "shape", None)
-        elif isinstance(self.model, FunctionModel):
-            model = self.model.code
+        code = self.model.code
+        model = id(code) if code is self.model else code
         return model, self.loss, self.samples
 
     def value(self, data: Any, parameters: Any, share: Any = None) -> Any:

@@ -37,6 +37,8 @@ class Moment(NamedTuple):
     smoothed_margin: Any = None
     margins: Any = None
     log_slopes: Any = None  # log |dbeta_i/dw|^2 up to a constant
+    oscillation: Any = None  # the standard deviation of every parameter about its average
+    sharpness: Any = None  # the largest eigenvalue of the Hessian over 2/learning_rate
     parameters: Any = None  # where `state` is something else
     step: Any = None  # the number of steps taken, where there are steps
 

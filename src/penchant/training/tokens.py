@@ -22,7 +22,7 @@ from penchant.training.task import Measures, Moment, Task, traced
 
 PROBES = 32  # pairs whose tangent kernel is followed
 NORMS = {
-    "norm_l1": "l1 norm of all parameters",
+    "norm_l1": r"$\ell_1$ norm of all parameters",
     "norm_l2": "Euclidean norm of all parameters",
     "norm_nuclear": "sum of the nuclear norms of the parameter tensors",
 }

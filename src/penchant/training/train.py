@@ -12,6 +12,7 @@ import numpy as np
 from penchant.arguments import integer
 from penchant.description import describe
 from penchant.door import Invalid, class_name, door, door_as
+from penchant.interrupt import heeding
 from penchant.lazy import jax
 from penchant.models.tokens.net import TokenNet
 from penchant.precision import computed_now, double_precision
@@ -20,6 +21,7 @@ from penchant.problems.classification import Classification
 from penchant.problems.images.load import Images
 from penchant.problems.matrix_problem import MatrixProblem
 from penchant.problems.regression import Regression
+from penchant.progress import checked, reporting
 from penchant.records import Kind, NumericalError, Outcome
 from penchant.regularizers.penalty import Term
 from penchant.threads import on_one_blas_thread
@@ -32,7 +34,7 @@ from penchant.training.descent.method import Scheme, StepMethod
 from penchant.training.descent.plan import StepPlan, plan
 from penchant.training.exact.flow import Flow, RunSettings, run_flow
 from penchant.training.images import ImageTask
-from penchant.training.path import Path, joined, note_outcome, resumed
+from penchant.training.path import Path, are_noted, joined, note_outcome, resumed
 from penchant.training.samples import SampleTask
 from penchant.training.task import Progress, Task, traced
 from penchant.training.tokens import TokenTask
@@ -59,7 +61,7 @@ def train(
     batch: int | None = None,
     seed: int = 0,
     resume: Path | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
     throw: bool = False,
 ) -> Path:
     """Train `model` on `problem` by `method`, and return the path that training took.
@@ -89,7 +91,9 @@ def train(
         The path of an earlier run with the same arguments except stop and record; training
         continues where it ended, with exactly the numbers of an uninterrupted run.
     progress
-        A function that is called from time to time with the fraction done and a short text.
+        True shows a bar, False none; None shows one in an interactive session if training takes
+        more than two seconds. Or a function that is called from time to time with the fraction
+        done and a short text.
     throw
         True raises an error if training did not end well: it diverged, stalled, or spent its steps
         before a goal was met. False returns that path too, and its `outcome` says what happened;
@@ -101,6 +105,12 @@ def train(
         The arguments are wrong or do not fit together, whatever `throw` is.
     NumericalError
         Training did not end well; see `throw`. Its `result` is the path.
+
+    Notes
+    -----
+    Ctrl-C ends training at the next measurement. The path so far is returned, its outcome is
+    "interrupted", and `resume` continues it if the method takes steps. Pressed twice, it raises
+    KeyboardInterrupt.
 
     Examples
     --------
@@ -115,15 +125,17 @@ def train(
     """
     method = Optax(method) if is_optimizer(method) else method
     rules = stopping.rules(stop), recording.rules(record)
-    progress = None if progress is None else _rarely(progress)
-    if isinstance(method, Flow):
-        path = _by_flow(method, model, problem, penalty, rules, batch, resume, progress)
-    elif isinstance(method, StepMethod):
-        path = _by_steps(method, model, problem, penalty, rules, batch, seed, resume, progress)
-    else:
+    if not isinstance(method, Flow | StepMethod):
         raise Invalid(
             f"the method must be one such as GradientDescent(0.01), got {type(method).__name__}"
         )
+    # a cell of a study that Ctrl-C stops is not a cell with a result
+    with reporting(checked(progress), "train") as told, heeding(not are_noted()):
+        report = None if told is None else _rarely(told)
+        if isinstance(method, Flow):
+            path = _by_flow(method, model, problem, penalty, rules, batch, resume, report)
+        else:
+            path = _by_steps(method, model, problem, penalty, rules, batch, seed, resume, report)
     if throw and not path.outcome.ok:
         raise NumericalError("train", path.outcome, path)
     return path

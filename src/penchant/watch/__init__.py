@@ -7,8 +7,9 @@
     watch.report("run.nc", "run.png")
 
 It is light. Metrics are recorded at every call and stay on their device until a look. Looks at the
-model are log-spaced in the steps and take at most 5% of the training time
-(penchant.watch.schedule).
+model are log-spaced in the steps and take at most 5% of the training time, which is counted as five
+seconds at least (penchant.watch.schedule). Those that do not fit are taken at the end, from copies
+of the parameters.
 
 How it is called in each library:
 
@@ -19,7 +20,7 @@ How it is called in each library:
     JAX           penchant.watch(apply, x, parameters=w), watch(step, w, ...)
     Lightning     from penchant.watch.lightning import LightningWatch, Trainer(callbacks=[...])
     Transformers  from penchant.watch.transformers import TransformersWatch, and as above
-    Keras         a function of its variables (the error message shows the line)
+    Keras         from penchant.watch.keras import KerasWatch, callbacks=[...] of fit (JAX)
     a resumed run save watch.state_dict() with the checkpoint, and pass it to load_state_dict()
 
 In a distributed run rank zero looks; parameters spread over processes (FSDP) are refused.
@@ -46,6 +47,7 @@ from penchant.door import door
 from penchant.watch.backends.backend import LookOptions
 from penchant.watch.backends.choice import backend_for
 from penchant.watch.export import trackers_for
+from penchant.watch.hooks import Hooks
 from penchant.watch.idle import Idle, rank
 from penchant.watch.measures import (
     Labels,
@@ -102,6 +104,9 @@ def watch(
     level: float | None = None,
     points_per_decade: int = 8,
     step: float = 0,
+    batch_axis: int = 0,
+    on_look: Callable[[Watch], Any] | None = None,
+    stop_when: Callable[[Watch], Any] | None = None,
     raise_errors: bool = False,
 ) -> Watch:
     """A Watch of `model`, to be called in its training loop; the model as it is now is the start.
@@ -122,7 +127,9 @@ def watch(
         record has the alignment of the kernel and the margin.
     optimizer
         The optimizer, whose learning rate and weight decay are read at every look: a torch
-        optimizer, an nnx.Optimizer or an optax state made with optax.inject_hyperparams.
+        optimizer or a list of them (Muon for the matrices, AdamW for the rest), an nnx.Optimizer
+        or an optax state made with optax.inject_hyperparams. Of several groups or optimizers the
+        group with most parameters counts.
     weight_decay
         The weight decay of the training, if no optimizer is given.
     learning_rate
@@ -131,7 +138,8 @@ def watch(
         momentum m and the decay in the gradient it is 1/(1 - m) times that of the optimizer.
     output
         Which part of the return value of the model is used: a name ("logits"), a function of
-        the return value, or the index of one output. By default it is the array, or its logits.
+        the return value, or the index of one output, or of one part of a tuple. By default it is
+        the array, or its logits.
         The tangent kernel is the mean over all numbers that the model returns for a sample.
     projections
         If the model returns more than 512 numbers per sample, they are replaced by this many
@@ -143,8 +151,10 @@ def watch(
         The trackers that get every look when it happens: "wandb", "mlflow", ("tensorboard",
         folder), or a list of these. W&B gets a separate run in the group of the open one.
     budget
-        The largest share of the training time that looks may take; None means no limit. The set-up
-        (compilation and the first kernel) is not counted; `setup_seconds` states its time.
+        The largest share of the training time that looks may take, which is counted as five
+        seconds at least; None means no limit. The set-up (compilation and the first kernel) is not
+        counted; `setup_seconds` states its time. Neither are looks that you ask for (`regime`,
+        `look`, `report`, `figure`); `asked_seconds` of the record states theirs.
     level
         The test accuracy (or the test loss, in a record without accuracies) at which the task
         counts as solved; by default 0.95, or less for a test curve that levels off below it.
@@ -152,6 +162,16 @@ def watch(
         The number of looks in each decade of steps.
     step
         The step at which the watch is made, for a run that is resumed.
+    batch_axis
+        The axis of `probe_inputs` that counts the samples: 1 for a model of (time, batch, ...)
+        inputs. If `output` is no function, its outputs are (time, batch, ...), too; what a
+        function returns has a row for each sample.
+    on_look
+        A function of the watch that is called after every look in the loop.
+    stop_when
+        A function of the watch that is called at every look and glance (32 in each decade of
+        steps). Once it has returned true, `should_stop` of the watch is true, and the callbacks
+        for Lightning and Transformers stop their trainer.
     raise_errors
         Whether an error in a call is raised instead of being recorded in `failures`.
 
@@ -179,7 +199,7 @@ def watch(
     if labels is not None and hasattr(labels, "detach"):
         labels = labels.detach().cpu()
     decay = weight_decay_of(weight_decay, optimizer)
-    how = LookOptions(output, projections, warm_batch)
+    how = LookOptions(output, projections, warm_batch, batch_axis)
     backend, given = backend_for(model, probe_inputs, parameters, how)
 
     def read(samples: int, count: int) -> Labels | None:
@@ -193,6 +213,7 @@ def watch(
         optimizer=optimizer,
         learning_rate=learning_rate_of(learning_rate, optimizer),
         trackers=trackers_for(to),
+        hooks=Hooks(on_look, stop_when),
         budget=None if budget is None else positive("budget", budget),
         level=None if level is None else positive("level", level),
         points_per_decade=integer("points_per_decade", points_per_decade, least=1),

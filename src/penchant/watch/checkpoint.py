@@ -89,12 +89,13 @@ def _of_log(log: Log) -> dict[str, Any]:
     metrics = {
         name: [np.array(places), np.array(values)] for name, (places, values) in log.metrics.items()
     }
-    rows = [
-        {k: v if isinstance(v, np.ndarray) else float(v) for k, v in row.items()}
-        for row in log.rows
-    ]
+    rows, late = (
+        [{k: v if isinstance(v, np.ndarray) else float(v) for k, v in row.items()} for row in part]
+        for part in (log.rows, log.late)
+    )
     glances = np.array(log.glances, dtype=np.float64).reshape(-1, 1 + len(GLANCES))
-    return {"steps": np.array(log.steps), "metrics": metrics, "rows": rows, "glances": glances}
+    steps = np.array(log.steps)
+    return {"steps": steps, "metrics": metrics, "rows": rows, "late": late, "glances": glances}
 
 
 def _to_log(names: tuple[str, ...], held: dict[str, Any]) -> Log:
@@ -103,7 +104,7 @@ def _to_log(names: tuple[str, ...], held: dict[str, Any]) -> Log:
     for name, (places, values) in held["metrics"].items():
         pair = array.array("q", places.tolist()), array.array("d", values.tolist())
         log.metrics[name] = pair
-    log.rows = [dict(row) for row in held["rows"]]
+    log.rows, log.late = ([dict(row) for row in held.get(part, [])] for part in ("rows", "late"))
     log.glances = [(*row,) for row in held["glances"].tolist()]
     return log
 

@@ -19,8 +19,8 @@ import numpy as np
 from penchant.arguments import Array, one_of
 from penchant.door import Invalid, door_as
 from penchant.watch.backends.backend import WHO
-from penchant.watch.prediction import forecast_jump, verdict
-from penchant.watch.regime import regime
+from penchant.watch.prediction import GrokkingVerdict, JumpForecast, forecast_jump, verdict
+from penchant.watch.regime import Regime, regime
 
 PREFIX = "watch"
 BATCH = 500  # MLflow takes at most 1000 numbers at a time
@@ -112,9 +112,12 @@ def curves(dataset: Any) -> Iterator[StepCurve]:
                 yield _curve(f"{PREFIX}/{name}/{layer}", steps["step"], column)
 
 
-def findings(dataset: Any) -> dict[str, str]:
-    """Regime, verdict and forecast as texts; each text contains its step."""
-    where, what, then = regime(dataset), verdict(dataset), forecast_jump(dataset)
+Read = tuple[Regime, GrokkingVerdict, JumpForecast]
+
+
+def findings(dataset: Any, known: Read | None = None) -> dict[str, str]:
+    """Regime, verdict and forecast as texts, if `known` not read again; each contains its step."""
+    where, what, then = known or (regime(dataset), verdict(dataset), forecast_jump(dataset))
     step = float(max(dataset[name].values.max(initial=0.0) for name in ("call_step", "step")))
     return {
         "regime": f"{where.kind}: {where.evidence}",

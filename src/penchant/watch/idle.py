@@ -20,6 +20,7 @@ class Idle:
     """Accepts the calls of a Watch and does nothing."""
 
     failures = ()
+    should_stop = False
 
     def __call__(self, step: float, parameters: Any = None, **metrics: Any) -> None:
         pass

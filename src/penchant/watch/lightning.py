@@ -61,7 +61,8 @@ class LightningWatch(Callback):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.is_global_zero:
-            optimizer = trainer.optimizers[0] if trainer.optimizers else None
+            several = list(trainer.optimizers)
+            optimizer = several if len(several) > 1 else several[0] if several else None
             self.attached.begin(pl_module, optimizer, trainer.global_step)
 
     def on_train_batch_end(
@@ -69,6 +70,8 @@ class LightningWatch(Callback):
     ) -> None:
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         self.attached.call(trainer.global_step, {} if loss is None else {"train_loss": loss})
+        if self.watch is not None and self.watch.should_stop:
+            trainer.should_stop = True
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         if not trainer.sanity_checking:

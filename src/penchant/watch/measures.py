@@ -165,11 +165,16 @@ def centred_distance(first: Array, second: Array) -> float:
 
 
 def output_row(start: Start, outputs: Array, labels: Labels | None) -> dict[str, float]:
-    """The root mean square change of the outputs, and the smallest margin of the labels."""
+    """The root mean square change of the outputs; with labels the smallest margin and two losses.
+
+    The losses are the mean cross-entropy, and the sum of squares by which the outputs of a sample
+    differ from its label (one-hot, or a sign).
+    """
     change = outputs - start.outputs
     row = {"output_change": float(np.sqrt(np.mean(change**2)))}
     if labels is not None:
         row["margin"] = _margin(outputs, labels)
+        row["probe_cross_entropy"], row["probe_squares"] = _losses(outputs, labels)
     return row
 
 
@@ -179,14 +184,16 @@ def linearized_row(start: Start, outputs: Array, linearized: Array) -> dict[str,
     The part along the outputs of the start is removed from both changes, and the linearized change
     may be multiplied by a number. So weight decay, which shrinks the outputs and the tangent
     features of the start, does not count as missed. `learned_share` is the share of the change that
-    remains without that part.
+    remains without that part, and `output_share` the same part as a share of the outputs.
     """
-    row = {"linearized_error": math.nan, "learned_share": math.nan}
+    row = dict.fromkeys(("linearized_error", "learned_share", "output_share"), math.nan)
     change = outputs - start.outputs
     if not start.moved(change):
         return row
     learned = _rejected(change, start.outputs)
     row["learned_share"] = float(np.linalg.norm(learned) / np.linalg.norm(change))
+    if outputs.any():
+        row["output_share"] = float(np.linalg.norm(learned) / np.linalg.norm(outputs))
     if row["learned_share"] > STILL and change.size >= FEWEST:  # two directions are removed
         missed = _rejected(learned, _rejected(linearized - start.outputs, start.outputs))
         row["linearized_error"] = float(np.linalg.norm(missed) / np.linalg.norm(learned))
@@ -239,7 +246,8 @@ def left_out_error(kernel: Array, values: Array) -> float:
 def move_row(start: Start, arrays: Arrays) -> dict[str, Any]:
     """Norm of all parameters, the angle to the start in degrees, and the relative move.
 
-    The move is also given for every array, NaN for one that began at zero.
+    The move is also given for every array. The move of one that began at zero (a bias, the B of
+    LoRA) is over the norm that an array of its size has on average at the start.
     """
     squares = _squares(arrays, start.arrays)
     size, origin, apart = (float(value) for value in np.sqrt(squares.sum(axis=0)))
@@ -250,8 +258,16 @@ def move_row(start: Start, arrays: Arrays) -> dict[str, Any]:
         "norm_l2": size,
         "direction_change": math.degrees(_angle(size, origin, apart)) if both else math.nan,
         "relative_move": apart / origin if origin > 0 else math.nan,
-        "layer_moved": np.sqrt(squares[:, 2] / np.where(squares[:, 1] > 0, squares[:, 1], np.nan)),
+        "layer_moved": np.sqrt(squares[:, 2] / _units(start.arrays, squares[:, 1])),
     }
+
+
+def _units(arrays: Arrays, squares: Array) -> Array:
+    """The squared norms at the start; the average of their size for arrays that began at zero."""
+    sizes = np.array([array.size for array in arrays.values()], dtype=np.float64)
+    began = squares > 0
+    usual = squares.sum() / sizes[began].sum() if began.any() else np.nan
+    return np.where(began, squares, usual * np.maximum(sizes, 1))
 
 
 def _squares(arrays: Arrays, others: Arrays) -> Array:
@@ -304,6 +320,19 @@ def nuclear(array: NDArray[np.floating[Any]], out_axis: int) -> float:
         return float(np.linalg.svd(matrix, compute_uv=False).sum())
     gram = matrix @ matrix.T if len(matrix) == side else matrix.T @ matrix
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum())
+
+
+def _losses(outputs: Array, labels: Labels) -> tuple[float, float]:
+    """Cross-entropy and squares; NaN without classes or signs."""
+    if labels.signs is not None:
+        margins = labels.signs * outputs[:, 0]
+        return float(np.logaddexp(0, -margins).mean()), float(((margins - 1) ** 2).mean())
+    if labels.classes is None:
+        return math.nan, math.nan
+    own = outputs[np.arange(len(outputs)), labels.classes]
+    entropies = np.logaddexp.reduce(outputs, axis=1) - own
+    squares = (outputs**2).sum(axis=1) - 2 * own + 1
+    return float(entropies.mean()), float(squares.mean())
 
 
 def _margin(outputs: Array, labels: Labels) -> float:

@@ -17,9 +17,10 @@ MOST = 60  # modules that are distinguished
 class Moves:
     """How far each module moved since the start, at every look.
 
-    `moved` is the distance of its parameters from the start over their norm at the start (infinite
-    if they all began at zero), `distance` the largest kernel distance of its parameter arrays. Both
-    are (looks, modules), NaN where they are not known.
+    `moved` is the distance of its parameters from the start over their norm at the start (if they
+    all began at zero, over the norm that arrays of their sizes have on average), `distance` the
+    largest kernel distance of its parameter arrays. Both are (looks, modules), NaN where they are
+    not known.
     """
 
     names: tuple[str, ...]
@@ -42,12 +43,16 @@ def module_moves(dataset: Any) -> Moves:
         dataset[name].values for name in ("layer_l2", "layer_moved", "layer_distance")
     )
     origin = size[0]
-    # an array that began at zero has moved by its norm, and no relative move of it is recorded
+    # an array that began at zero has moved by its norm
     apart = np.where(origin > 0, moved * origin, size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        units = np.where(origin > 0, origin, _median(apart / moved))
     columns = []
     for name in names:
         own = [number for number, group in enumerate(groups) if group == name]
-        columns.append((_relative(apart[:, own], origin[own]), _largest(distance[:, own])))
+        columns.append(
+            (_relative(apart[:, own], origin[own], units[own]), _largest(distance[:, own]))
+        )
     first, second = zip(*columns, strict=True)
     return Moves(names, np.stack(first, axis=1), np.stack(second, axis=1))
 
@@ -57,8 +62,15 @@ def _module(name: str) -> str:
     return name.rpartition(".")[0] or name
 
 
-def _relative(apart: Array, origin: Array) -> Array:
-    far, start = np.sqrt((apart**2).sum(axis=1)), float(np.sqrt((origin**2).sum()))
+def _median(values: Array) -> Array:
+    """The median of the finite numbers of every column, NaN if there is none."""
+    columns = [column[np.isfinite(column)] for column in values.T]
+    return np.array([np.median(column) if len(column) else np.nan for column in columns])
+
+
+def _relative(apart: Array, origin: Array, units: Array) -> Array:
+    far = np.sqrt((apart**2).sum(axis=1))
+    start = float(np.sqrt(((origin if origin.any() else units) ** 2).sum()))
     if start > 0:
         return np.asarray(far / start)
     return np.where(far > 0, np.inf, far)

@@ -1,9 +1,13 @@
-"""The present learning rate, weight decay and decay per step of an optimizer."""
+"""The present learning rate, weight decay and decay per step of an optimizer, or of several.
+
+Of several optimizers (Muon for the matrices, AdamW for the rest) and of several groups, the group
+with most parameters counts; a note in the report says so where they differ.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from penchant.arguments import positive, real
@@ -11,6 +15,7 @@ from penchant.door import Invalid, door_as
 from penchant.watch.backends.backend import WHO
 
 DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style that say nothing
+Group = Mapping[str, Any]
 PLACES = ("opt_state", "inner_opt_state", "inner_state")  # attributes with a wrapped state
 
 
@@ -21,16 +26,26 @@ class OptimizerRates(NamedTuple):
     weight_decay: float
 
 
+def groups_of(optimizer: Any) -> list[tuple[Any, Group]]:
+    """Every group of a torch optimizer, or of a list of them, with its optimizer."""
+    every = optimizer if isinstance(optimizer, list) else [optimizer]
+    return [(one, group) for one in every for group in getattr(one, "param_groups", None) or ()]
+
+
 def rates_of(optimizer: Any) -> OptimizerRates:
-    """The rates in the groups of a torch optimizer, or in an optax state of inject_hyperparams."""
-    if groups := getattr(optimizer, "param_groups", None):
-        largest = _largest(groups)
+    """The rates in the groups of torch optimizers, or in an optax state of inject_hyperparams."""
+    if isinstance(optimizer, list):
+        for one in optimizer:
+            rates_of(one)  # each of them must have rates
+    if groups := groups_of(optimizer):
+        _, largest = _largest(groups)
         return OptimizerRates(_number(largest, "lr"), _number(largest, "weight_decay"))
     for held in _hyperparams(optimizer):
         return OptimizerRates(_number(held, "learning_rate"), _number(held, "weight_decay"))
     raise ValueError(
         f"{WHO}: a {type(optimizer).__name__} does not have a weight decay to read; give a torch "
-        "optimizer, or the state of optax.inject_hyperparams(...), or weight_decay= instead"
+        "optimizer, a list of them, or the state of optax.inject_hyperparams(...), or "
+        "weight_decay= instead"
     )
 
 
@@ -42,11 +57,11 @@ def decay_rate(optimizer: Any) -> float:
     of the gradient, there is no such number.
     """
     rate, decay = rates_of(optimizer)
-    groups = getattr(optimizer, "param_groups", None)
+    groups = groups_of(optimizer)
     if not groups:  # of optax, only optimizers with decoupled decay have it as a hyperparameter
         return rate * decay
-    group = _largest(groups)
-    kinds = {kind.__name__ for kind in type(optimizer).__mro__}
+    owner, group = _largest(groups)
+    kinds = {kind.__name__ for kind in type(owner).__mro__}
     if group.get("decoupled_weight_decay") or kinds & set(DECOUPLED):
         return rate * decay
     if "SGD" in kinds:
@@ -92,18 +107,19 @@ def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | N
 
 def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
     """Notes on different groups of a torch optimizer, and on parameters without a group."""
-    groups, function = getattr(optimizer, "param_groups", None), getattr(backend, "function", None)
+    groups, function = groups_of(optimizer), getattr(backend, "function", None)
     if not groups or function is None:
         return []
     notes = []
-    decays = [_number(group, "weight_decay") for group in groups]
-    if len(set(decays)) > 1:
-        text = ", ".join(f"{decay:g}" for decay in decays)
+    rates = [(_number(group, "lr"), _number(group, "weight_decay")) for _, group in groups]
+    if len(set(rates)) > 1:
+        text = ", ".join(f"{decay:g}" for _, decay in rates)
+        owner, group = _largest(groups)
         notes.append(
-            f"the groups of the optimizer have weight decays {text}; the group with most "
-            "parameters counts"
+            f"the {len(groups)} groups of the optimizer have weight decays {text}; the group with "
+            f"most parameters counts ({type(owner).__name__}, {_number(group, 'weight_decay'):g})"
         )
-    known = {id(value) for group in groups for value in group["params"]}
+    known = {id(value) for _, group in groups for value in group["params"]}
     live = dict(function.module.named_parameters())
     if missing := [name for name in backend.names if id(live[name]) not in known]:
         notes.append(
@@ -113,8 +129,8 @@ def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
     return notes
 
 
-def _largest(groups: Any) -> Any:
-    return max(groups, key=lambda group: sum(p.numel() for p in group["params"]))
+def _largest(groups: list[tuple[Any, Group]]) -> tuple[Any, Group]:
+    return max(groups, key=lambda pair: sum(p.numel() for p in pair[1]["params"]))
 
 
 def _hyperparams(state: Any) -> Iterator[Any]:

@@ -25,7 +25,9 @@ from penchant.watch.progress import (
     progress,
     require_accuracies,
     rise,
+    squares,
 )
+from penchant.watch.record import until
 from penchant.watch.weights_turn import forecast_turn
 
 TRAIN = ("train", "training")
@@ -39,6 +41,13 @@ NO_DECAY = (
     "jump is due at a known time"
 )
 RATE = "pass optimizer= or learning_rate= to the watch"
+COUPLED = (
+    "the optimizer was read, but its decay is in the gradient, which Adam divides by its size: "
+    "AdamW has a rate"
+)
+HALF = 0.5  # of the way to the ceiling
+LATE_RISES = ("grok", "slow", "double descent")
+MOST = 40  # forecasts of a record that are made again for its score
 SOLVED = 0.05  # an error that counts as none; of losses, this share of the first training loss
 
 
@@ -86,12 +95,13 @@ def verdict(dataset: Any) -> GrokkingVerdict:
     short of it is solved 0.05 below its own ceiling (of losses 5% of the first training loss above
     it).
     """
+    start = dataset.attrs["start_step"]
     try:
         curves = find_curves(dataset)
         goal = curves.goal(dataset.attrs["level"])
         near, best = goal if curves.error else (1 - error for error in goal)
         finding = grokking(
-            curves.t,
+            curves.t - start,
             curves.train,
             curves.test,
             near,
@@ -105,7 +115,40 @@ def verdict(dataset: Any) -> GrokkingVerdict:
     if finding.ceiling != float(not curves.error):
         short = f"; the best test value is taken to be {finding.ceiling:.3g}"
     sentence = f"{finding.reason} (by {curves.source} up to step {curves.t[-1]:g}{short})"
-    return GrokkingVerdict(finding.kind, sentence, finding.t1, finding.t2, finding.jump)
+    jump = finding.jump
+    if finding.kind == "in progress":
+        jump = math.nan  # half of what is not known
+    elif finding.kind in LATE_RISES and not short:  # the number that the forecasts are about
+        known = accuracies(dataset)
+        jump = known.rise.late_half if known and known.rise else jump
+        jump = finding.jump if math.isnan(jump) else jump
+    times = (start + time for time in (finding.t1, finding.t2, jump))
+    return GrokkingVerdict(finding.kind, sentence, *times)
+
+
+class Accuracies(NamedTuple):
+    """The accuracies of a record by their names; `side` is test or val, `rise` that of the test."""
+
+    names: tuple[str, str]
+    side: str
+    curves: Pair
+    rise: Rise | None  # None before memorization
+
+
+def accuracies(dataset: Any) -> Accuracies | None:
+    """The accuracies of training and test; None if one is missing, a ValueError if one is odd."""
+    side = next((side for side in TEST if _metric(dataset, (side,), ACCURACIES)), "")
+    train, test = (_metric(dataset, sides, ACCURACIES) for sides in (TRAIN, (side,)))
+    if train is None or test is None:
+        return None
+    curves = Pair(metric(dataset, train), metric(dataset, test))
+    for name, curve in zip((train, test), curves, strict=True):
+        require_accuracies(name, curve)
+    memorized = memorization(curves.train)
+    if math.isinf(memorized):
+        return Accuracies((train, test), side, curves, None)
+    ceiling = min(1.0, dataset.attrs["level"] or 1.0)
+    return Accuracies((train, test), side, curves, rise(curves.test, memorized, ceiling))
 
 
 @door
@@ -138,26 +181,29 @@ def forecast_jump(dataset: Any) -> JumpForecast:
     too early
     """
     with_parts("dataset", dataset, "the record of a watch", *PARTS)
-    side = next((side for side in TEST if _metric(dataset, (side,), ACCURACIES)), "")
-    names = [_metric(dataset, sides, ACCURACIES) for sides in (TRAIN, (side,))]
-    if None in names:
-        return _without_test(dataset)
-    train, test = (str(name) for name in names)
-    accuracies = Pair(metric(dataset, train), metric(dataset, test))
     try:
-        for name, curve in zip((train, test), accuracies, strict=True):
-            require_accuracies(name, curve)
+        known = accuracies(dataset)
     except ValueError as reason:
         return no_forecast("too early", str(reason))
-    memorized = memorization(accuracies.train)
-    if math.isinf(memorized):
+    if known is None:
+        return _without_test(dataset)
+    shown = verdict(dataset)
+    if shown.kind in LATE_RISES:
+        name, half = known.names[1], known.rise.late_half if known.rise else math.nan
+        if math.isfinite(half):
+            plateau = known.rise.plateau if known.rise else math.nan
+            step = dataset.attrs["start_step"] + half
+            return _happened(step, f"{name} had risen half way from {plateau:.3g}")
+        return _happened(shown.jump, f"{name} had made half of its late rise")
+    if known.rise is None:
         return no_forecast(
             "too early",
-            f"{train} is {accuracies.train.value[-1]:.3g}: there is a forecast from the step on at "
-            f"which it stays at {MEMORIZED:g}",
+            f"{known.names[0]} is {known.curves.train.value[-1]:.3g}: there is a forecast from the "
+            f"step on at which it stays at {MEMORIZED:g}",
         )
-    seen = rise(accuracies.test, memorized, min(1.0, dataset.attrs["level"] or 1.0))
-    return _seen(dataset, seen, test) or _ahead(dataset, seen, accuracies, side)
+    return _seen(dataset, known.rise, known.names[1], shown) or _ahead(
+        dataset, known.rise, known, shown
+    )
 
 
 def _without_test(dataset: Any) -> JumpForecast:
@@ -166,8 +212,12 @@ def _without_test(dataset: Any) -> JumpForecast:
     return forecast_turn(dataset)
 
 
-def _seen(dataset: Any, seen: Rise, name: str) -> JumpForecast | None:
-    """A jump that has happened, or a test accuracy that was good from memorization on."""
+def _seen(dataset: Any, seen: Rise, name: str, shown: GrokkingVerdict) -> JumpForecast | None:
+    """A jump that has happened, or a test accuracy that was good from memorization on.
+
+    It has happened if the verdict is of a late rise, too: an accuracy that follows the training at
+    once, or that passed the half and fell again, has not jumped.
+    """
     start = dataset.attrs["start_step"]
     if seen.plateau >= AT_ONCE * min(1.0, dataset.attrs["level"] or 1.0):
         return no_forecast(
@@ -177,6 +227,23 @@ def _seen(dataset: Any, seen: Rise, name: str) -> JumpForecast | None:
         )
     if math.isnan(seen.passed):
         return None
+    if shown.kind == "mirage":
+        return no_forecast("none", f"the late rise is a mirage: {shown.sentence}")
+    if math.isnan(seen.late_half):
+        return no_forecast(
+            "none",
+            f"{name} was half way up at step {start + seen.passed:.4g}, soon after training was "
+            f"solved at step {start + seen.memorized:.4g}: it follows the training, and no late "
+            "jump is known to be left",
+        )
+    if shown.kind == "none" and seen.share < HALF:
+        return None  # it fell again
+    if shown.kind == "none":
+        return no_forecast(
+            "none",
+            f"{name} passed the half at step {start + seen.passed:.4g}, but what it does since "
+            f"training is solved is no clear late rise: {shown.sentence}",
+        )
     return _happened(start + seen.passed, f"{name} had risen half way from {seen.plateau:.3g}")
 
 
@@ -185,46 +252,77 @@ def _happened(step: float, what: str) -> JumpForecast:
     return JumpForecast("happened", step, step, step, "test accuracy", sentence)
 
 
-def _ahead(dataset: Any, seen: Rise, accuracies: Pair, side: str) -> JumpForecast:
+def _ahead(dataset: Any, seen: Rise, known: Accuracies, shown: GrokkingVerdict) -> JumpForecast:
     """The forecast of a jump that has not happened."""
+    if shown.kind == "mirage":
+        return no_forecast("none", f"the late rise is a mirage: {shown.sentence}")
     course = decay(dataset)
     if not (dataset.attrs["weight_decay"] > 0 or (len(course.rate) and course.rate.max() > 0)):
         return no_forecast("none", NO_DECAY)
     if len(course.t) < 2:
         turn = forecast_turn(dataset)
-        sentence = f"the rate of weight decay is not known ({RATE}); {turn.sentence}"
+        read = "optimizer_rate" in dataset and np.isfinite(dataset["optimizer_rate"].values).any()
+        why = COUPLED if read else RATE
+        sentence = f"the rate of weight decay is not known ({why}); {turn.sentence}"
         return dataclasses.replace(turn, sentence=sentence)
     if not course.rate[-1] > 0:
         return no_forecast("none", "learning rate or weight decay is zero now: no jump is due")
     start, now = dataset.attrs["start_step"], seen.now
-    here = progress(course, seen, _losses(dataset, accuracies, side, seen.memorized))
+    here = progress(course, seen, _losses(dataset, known, seen.memorized))
     try:
         expected = expected_jump(here)
     except ValueError as reason:
-        finding = verdict(dataset)  # the test accuracy may have levelled off far below one
-        if finding.kind in ("grok", "slow") and finding.jump > start + seen.memorized:
-            return _happened(finding.jump, "the test accuracy had made half of its late rise")
+        if shown.kind == "in progress":
+            return no_forecast("in progress", f"the test accuracy rises, but {reason}")
         return no_forecast("none", str(reason))
     step, low, high = (start + course.when(z, now) for z in expected)
-    state = "in progress" if seen.begun else "expected"
+    state = "in progress" if shown.kind == "in progress" else "expected"
     by = "the losses" if here.losses else "the test accuracy and the weights"
     risen = f"has risen to {seen.accuracy:.3g} and " if state == "in progress" else ""
     sentence = (
         f"the test accuracy {risen}is expected to be half way up at step {step:.4g}, between "
         f"{low:.4g} and {high:.4g} (80%), by {by} and a decay of {course.rate[-1]:.3g} per step"
     )
+    if here.losses and not _checked(dataset):
+        sentence += "; the losses are taken to be cross-entropies (labels= would show it)"
+    if other := dataset.attrs.get("unfitted", ""):
+        sentence += (
+            f"; but the law was fitted on nets of other kinds, and this one has {other}: the "
+            "interval may miss far more often than one time in five"
+        )
     return JumpForecast(state, step, low, high, "test accuracy", sentence)
 
 
-def _losses(dataset: Any, accuracies: Pair, side: str, memorized: float) -> Losses | None:
+def _losses(dataset: Any, known: Accuracies, memorized: float) -> Losses | None:
     """Training and test cross-entropy, if recorded and consistent with the accuracies."""
-    names = [_metric(dataset, sides, ("loss",)) for sides in (TRAIN, (side,))]
+    names = [_metric(dataset, sides, ("loss",)) for sides in (TRAIN, (known.side,))]
     if None in names:
         return None
     train, test = (metric(dataset, str(name)) for name in names)
-    if not_cross_entropy(accuracies.test, test, memorized):
+    if not_cross_entropy(known.curves.test, test, memorized):
         return None
-    return losses(train, test, memorized)
+    levels = losses(train, test, memorized)
+    return None if levels and squares(dataset, train, test, memorized) else levels
+
+
+def _checked(dataset: Any) -> bool:
+    """Whether the record has losses of labelled probe inputs."""
+    name = "probe_cross_entropy"
+    return name in dataset and bool(np.isfinite(dataset[name].values).any())
+
+
+def forecasts_read(dataset: Any) -> list[tuple[float, JumpForecast]]:
+    """The forecasts that a user could have read, each with its step: those at the glances.
+
+    The record that is cut at a step gives the forecast that was made there; of many glances it
+    takes MOST.
+    """
+    steps = dataset["glance_step"].values
+    if not (dataset.attrs["weight_decay"] > 0 or np.nanmax(dataset["glance_rate"].values) > 0):
+        return []
+    every = np.unique(np.linspace(0, len(steps) - 1, MOST).round().astype(int))
+    made = ((step, forecast_jump(until(dataset, step))) for step in steps[every].tolist())
+    return [(step, forecast) for step, forecast in made if forecast.ahead]
 
 
 def find_curves(dataset: Any) -> Curves:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penchant.arguments import Array
 from penchant.forecasts.jump import Losses, Progress
-from penchant.measures.curves import ScoreCurve, crossing, smoothed
+from penchant.measures.curves import ScoreCurve, crossing, smoothed, without_spikes
 from penchant.measures.late_change import LATE
 
 MEMORIZED = 0.99  # training accuracy
@@ -21,6 +21,7 @@ WINDOW = 1.2  # a slope is taken from now / WINDOW to now
 BEGUN = 0.2  # of the way to the ceiling
 FARTHEST = 1.5  # the most by which a rise is extrapolated in log z
 ROUNDING = 1e-6
+UNLIKE = math.log(4)  # the most by which probe inputs may differ from samples of training or test
 
 
 class Metric(NamedTuple):
@@ -47,6 +48,11 @@ class Rise(NamedTuple):
     passed: float  # when the accuracy passed half of the way to the ceiling, NaN before
     share: float  # of the way from the plateau to the ceiling
     before: float  # the same at `now` / WINDOW, or at memorization
+
+    @property
+    def late_half(self) -> float:
+        """When it passed the half, if that is late, else NaN."""
+        return self.passed if self.passed > LATE * self.memorized else math.nan
 
     @property
     def begun(self) -> bool:
@@ -100,7 +106,7 @@ def _reached(t: Array, values: Array) -> float:
 
 def rise(test: Metric, memorized: float, ceiling: float) -> Rise:
     """The rise of the test accuracy since memorization, relative to `ceiling`."""
-    curve = smoothed(test.t, test.value)
+    curve = smoothed(test.t, without_spikes(test.t, test.value))
     plateau, accuracy = curve.at(memorized), float(curve.score[-1])
     way = max(ceiling - plateau, ROUNDING)
     later = test.t > memorized
@@ -185,6 +191,32 @@ def not_cross_entropy(accuracy: Metric, loss: Metric, memorized: float) -> bool:
     return bool(len(rest) and np.median(rest) < 0)
 
 
+def squares(dataset: Any, train: Metric, test: Metric, memorized: float) -> bool:
+    """True if the losses are nearer to the square errors of the labelled probe inputs.
+
+    These are samples of training or test (or some of both), and after memorization one of the two
+    losses is theirs. False where the record has no losses of the probe inputs.
+    """
+    if "probe_squares" not in dataset:
+        return False
+    t = dataset["step"].values - dataset.attrs["start_step"]
+    entropy, square = (dataset[n].values for n in ("probe_cross_entropy", "probe_squares"))
+    used = (t >= memorized) & (entropy > 0) & (square > 0)
+    if not used.any():
+        return False
+    outputs = dataset.sizes["component"]
+    near = _nearest(entropy[used], t[used], (train, test))
+    parts = {1.0, 0.5, 1 / outputs, 0.5 / outputs}
+    other = min(_nearest(part * square[used], t[used], (train, test)) for part in parts)
+    return other < near or near > UNLIKE
+
+
+def _nearest(seen: Array, t: Array, curves: tuple[Metric, ...]) -> float:
+    """The median of |log| of values over a loss, of the loss to which they are nearest."""
+    logs = (np.interp(t, curve.t, np.log(curve.value)) for curve in curves)
+    return min(float(np.median(np.abs(np.log(seen) - log))) for log in logs)
+
+
 def progress(course: Decay, seen: Rise, known_losses: Losses | None) -> Progress:
     """The numbers of a law at the last record of the test accuracy."""
     norm, turn = (
@@ -192,7 +224,7 @@ def progress(course: Decay, seen: Rise, known_losses: Losses | None) -> Progress
     )
     z = course.at(seen.now)
     half = math.inf
-    if seen.begun:
+    if seen.begun and seen.share < 0.5:
         passed = math.log(z / course.at(max(seen.now / WINDOW, seen.memorized)))
         gained = max(seen.share - seen.before, ROUNDING)
         half = z * math.exp(min((0.5 - seen.share) * passed / gained, FARTHEST))

@@ -35,6 +35,9 @@ NUMBERS = {
     "output_change": "root mean square change of the outputs since the start",
     "linearized_error": "share of what was learned that the model linearized at the start misses",
     "learned_share": "share of the output change that does not scale the outputs of the start",
+    "probe_cross_entropy": "mean cross-entropy of the labelled probe inputs",
+    "probe_squares": "mean sum of squares from outputs to labels of the probe inputs",
+    "output_share": "share of the outputs that does not scale the outputs of the start",
     "kernel_gain": "1 - leave-one-out error of the kernel now over that of the kernel at the start",
     "optimizer_rate": "learning rate of the optimizer",
     "optimizer_decay": "weight decay of the optimizer",
@@ -47,7 +50,8 @@ LAYERS = {
     "layer_l1": "sum of absolute entries",
     "layer_l2": "Euclidean norm",
     "layer_nuclear": "sum of singular values",
-    "layer_moved": "distance from the start over the norm of the start",
+    "layer_moved": "distance from the start over the norm of the start, or over that of an average "
+    "array of its size if it began at zero",
     "layer_distance": "kernel_distance of the gradients in this layer alone",
 }
 OUTPUTS = {
@@ -73,6 +77,11 @@ ATTRIBUTES = (
     "failures",
 )
 PENDING = 1000  # metrics on a device that are not read yet
+NEWER = {
+    "output_share",
+    "probe_cross_entropy",
+    "probe_squares",
+}  # than 0.2
 TAKEN = {*NUMBERS, *LAYERS, *OUTPUTS, *GLANCES, "step", "call_step", "glance_step", "layer"}
 
 
@@ -87,6 +96,7 @@ class Log:
         self.steps = array.array("d")
         self.metrics: dict[str, tuple[array.array[int], array.array[float]]] = {}
         self.rows: list[dict[str, Any]] = []
+        self.late: list[dict[str, Any]] = []  # rows of looks that were taken after their step
         self.glances: list[tuple[float, float, float, float]] = []
         self.pending: list[tuple[str, int, Any]] = []  # metrics that are still on their device
 
@@ -105,6 +115,11 @@ class Log:
         if name in TAKEN:
             raise ValueError(f"{WHO}: the watch itself records {name}; use another name")
         self.pending.append((name, len(self.steps) - 1, unread(name, value)))
+
+    @property
+    def looks(self) -> list[dict[str, Any]]:
+        """The rows of all looks, in the order of the steps."""
+        return sorted([*self.rows, *self.late], key=lambda row: float(row["step"]))
 
     @property
     def full(self) -> bool:
@@ -135,35 +150,44 @@ class Log:
         curve[np.asarray(places, dtype=np.int64)] = values
         return curve
 
-    def dataset(self, attributes: dict[str, Any]) -> Any:
-        """Everything as an xarray.Dataset."""
+    def dataset(self, attributes: dict[str, Any], looks: list[dict[str, Any]] | None = None) -> Any:
+        """Everything as an xarray.Dataset, with these rows of looks (by default all)."""
         import xarray
+
+        looks = self.looks if looks is None else looks
 
         self.read()
         variables: dict[str, Any] = {name: ("call", self.curve(name)) for name in self.metrics}
         for name, text in NUMBERS.items():
-            column = [row.get(name, math.nan) for row in self.rows]
+            column = [row.get(name, math.nan) for row in looks]
             variables[name] = ("time", np.array(column, dtype=np.float64), {"long_name": text})
         for name, text in LAYERS.items():
-            stacked = self._stacked(name, (len(self.names),))
+            stacked = _stacked(looks, name, (len(self.names),))
             variables[name] = (("time", "layer"), stacked, {"long_name": text})
         for name, text in OUTPUTS.items():
-            stacked = self._stacked(name, self.rows[0]["output"].shape)
+            stacked = _stacked(looks, name, looks[0]["output"].shape)
             variables[name] = (("time", "sample", "component"), stacked, {"long_name": text})
         glances = np.array(self.glances, dtype=np.float64).reshape(-1, 1 + len(GLANCES))
         for place, (name, text) in enumerate(GLANCES.items(), start=1):
             variables[name] = ("glance", glances[:, place].copy(), {"long_name": text})
         coordinates = {
-            "step": ("time", np.array([row["step"] for row in self.rows], dtype=np.float64)),
+            "step": ("time", np.array([row["step"] for row in looks], dtype=np.float64)),
             "call_step": ("call", np.array(self.steps, dtype=np.float64)),
             "glance_step": ("glance", glances[:, 0].copy()),
             "layer": ("layer", np.array(self.names, dtype=str)),
         }
         return xarray.Dataset(variables, coordinates, {"kind": MARK, **attributes})
 
-    def _stacked(self, name: str, shape: tuple[int, ...]) -> Array:
-        missing = np.full(shape, math.nan)
-        return np.array([row.get(name, missing) for row in self.rows], dtype=np.float64)
+
+def _stacked(looks: list[dict[str, Any]], name: str, shape: tuple[int, ...]) -> Array:
+    missing = np.full(shape, math.nan)
+    return np.array([row.get(name, missing) for row in looks], dtype=np.float64)
+
+
+def until(dataset: Any, step: float) -> Any:
+    """The record as it was at a step."""
+    at = {"time": "step", "call": "call_step", "glance": "glance_step"}
+    return dataset.isel({axis: dataset[name].values <= step for axis, name in at.items()})
 
 
 @door_as(WHO)
@@ -196,7 +220,7 @@ def checked(target: Path, dataset: Any) -> Any:
     """The dataset of a file, if it is the whole record of a watch."""
     if not is_record(dataset):
         raise ValueError(f"{WHO}: {target} is not the record of a watch")
-    missing = [name for name in sorted(TAKEN) if name not in dataset.variables]
+    missing = [name for name in sorted(TAKEN - NEWER) if name not in dataset.variables]
     missing += [name for name in ATTRIBUTES if name not in dataset.attrs]
     if missing or not dataset.sizes["time"]:
         what = ", ".join(missing[:3]) or "looks"
@@ -220,7 +244,7 @@ def _odd_entries(dataset: Any) -> list[str]:
     odd = [
         name
         for name, axes in dims.items()
-        if dataset[name].dims != axes or dataset[name].dtype.kind != "f"
+        if name in dataset and (dataset[name].dims != axes or dataset[name].dtype.kind != "f")
     ]
     stated = dataset.attrs
     odd += [name for name in ATTRIBUTES[:6] if not _is_number(stated[name])]

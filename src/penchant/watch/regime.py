@@ -18,11 +18,13 @@ including their change of scale. The regime is rich if two measures are. It is k
 two are and none is rich; the gain is not needed for it, because a change of scale changes the gain.
 If some are kernel and one is rich, the regime is leaving if the third is in between, and unknown
 otherwise. A run that was rich stays rich: it does not unlearn its features if the kernel returns.
-If the outputs only grew or shrank as a whole, nothing was learned, and the regime is unknown.
+If the outputs only grew or shrank as a whole, nothing was learned, and the regime is unknown: next
+to no part of their change, and next to no part of the outputs themselves, is anything else. (From a
+large start most of the change goes against the outputs of the start, although all is learned.)
 
 The limits were chosen on runs whose truth is known by training the linearized model with the same
 optimizer to the same loss. `penchant verify watch-regime` repeats this with other seeds than those
-of the choice, and docs/theory.md has the table.
+of the choice, and docs/theory/your_network.md has the table.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from penchant.records import Record
 
 # a measure is kernel below the first number and rich above the second
 DISTANCE_LIMITS, MISSED_LIMITS, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
-LEARNED = 0.05  # if less of the change than this is not a change of scale, nothing was learned
+LEARNED = 0.05  # if less of change and outputs than this is not scale, nothing was learned
 REGIMES = ("kernel", "leaving", "rich", "unknown")
 
 
@@ -50,6 +52,17 @@ class RegimeNumbers(NamedTuple):
     kernel_gain: float = math.nan
     learned_share: float = 1.0
     output_change: float = 1.0
+    output_share: float = 0.0  # of the outputs themselves that does not scale those of the start
+
+    @property
+    def learned(self) -> bool:
+        """Whether anything but the scale of the outputs has changed."""
+        return not max(self.learned_share, self.output_share) < LEARNED
+
+    @property
+    def missed(self) -> float:
+        """The share of the whole change of the outputs that the linearized model misses."""
+        return self.linearized_error * self.learned_share
 
 
 class Finding(NamedTuple):
@@ -124,7 +137,7 @@ def judge_regime(look: RegimeNumbers) -> Finding:
     """The regime of one look alone."""
     if not (look.output_change > 0 and math.isfinite(look.kernel_distance)):
         return Finding("unknown", "none")
-    if look.learned_share < LEARNED:
+    if not look.learned:
         return Finding("unknown", "none")
     votes = {
         "kernel": _vote(look.kernel_distance, DISTANCE_LIMITS),
@@ -153,8 +166,7 @@ def _named(votes: dict[str, str], vote: str) -> str:
 def _function(look: RegimeNumbers) -> str:
     """The vote of the function: kernel by the learned change, rich by the whole change."""
     vote = _vote(look.linearized_error, MISSED_LIMITS)
-    rich = look.linearized_error * look.learned_share > MISSED_LIMITS[1]
-    return "leaving" if vote == "rich" and not rich else vote
+    return "leaving" if vote == "rich" and not look.missed > MISSED_LIMITS[1] else vote
 
 
 def _vote(value: float, limits: tuple[float, float]) -> str:
@@ -165,35 +177,59 @@ def _vote(value: float, limits: tuple[float, float]) -> str:
 
 
 def _looks(dataset: Any) -> list[RegimeNumbers]:
-    columns = (dataset[name].values.tolist() for name in RegimeNumbers._fields)
-    return [RegimeNumbers(*row) for row in zip(*columns, strict=True)]
+    names = [name for name in RegimeNumbers._fields if name in dataset]  # records of 0.2 lack one
+    columns = (dataset[name].values.tolist() for name in names)
+    rows = zip(*columns, strict=True)
+    return [RegimeNumbers(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def _evidence(step: float, look: RegimeNumbers, finding: Finding, since: float) -> str:
     if not look.output_change > 0:
         return "the outputs on the probe inputs have not moved since the start"
-    if look.learned_share < LEARNED:
+    if not look.learned:
         return (
             f"at step {step:g} the outputs on the probe inputs are those of the start times a "
             f"number (only {look.learned_share:.1%} of their change is anything else), so nothing "
             "was learned from which the regime could be known"
         )
-    missed, gain = (_percent(value) for value in (look.linearized_error, look.kernel_gain))
+    near, far = MISSED_LIMITS
     text = (
-        f"at step {step:g} the centred tangent kernel is {look.kernel_distance:.2g} away from the "
-        f"start (kernel regime below {DISTANCE_LIMITS[0]:g}, rich above "
-        f"{DISTANCE_LIMITS[1]:g}), the model "
-        f"linearized there misses {missed} of what was learned (below "
-        f"{MISSED_LIMITS[0]:.0%}, above "
-        f"{MISSED_LIMITS[1]:.0%}), and the kernel predicts it with an error that is {gain} smaller"
-        " than "
-        f"that of the start's kernel (below {GAIN[0]:.0%}, above {GAIN[1]:.0%})"
+        f"at step {step:g} the centred tangent kernel is {_number(look.kernel_distance)} away "
+        f"from the start (kernel regime below {DISTANCE_LIMITS[0]:g}, rich above "
+        f"{DISTANCE_LIMITS[1]:g}), the model linearized there misses "
+        f"{_percent(look.linearized_error, MISSED_LIMITS)} of what was learned (kernel regime "
+        f"below {near:.0%}), which is {_percent(look.missed, MISSED_LIMITS)} of the whole change "
+        f"(rich above {far:.0%}), and the kernel predicts what was learned with an error that is "
+        f"{_gain(look.kernel_gain)} than that of the start's kernel (kernel regime below "
+        f"{GAIN[0]:.0%} smaller, rich above {GAIN[1]:.0%})"
     )
     return f"{text}; {_decision(finding, since)}"
 
 
-def _percent(value: float) -> str:
-    return f"{value:.0%}" if math.isfinite(value) else "an unknown share"
+def _gain(value: float) -> str:
+    if not math.isfinite(value):
+        return "an unknown share smaller"
+    if value < 0:
+        return f"{-value:.0%} larger"
+    return f"{_percent(value, GAIN)} smaller"
+
+
+def _number(value: float) -> str:
+    """The value with enough digits to be on its own side of the limits."""
+    texts = (f"{value:.{digits}g}" for digits in range(2, 18))
+    return next(text for text in texts if _same_side(float(text), value, DISTANCE_LIMITS))
+
+
+def _percent(value: float, limits: tuple[float, float]) -> str:
+    if not math.isfinite(value):
+        return "an unknown share"
+    texts = (f"{100 * value:.{digits}f}" for digits in range(18))
+    own = (text for text in texts if _same_side(float(text) / 100, value, limits))
+    return f"{next(own, repr(100 * value))}%"
+
+
+def _same_side(shown: float, value: float, limits: tuple[float, float]) -> bool:
+    return _vote(shown, limits) == _vote(value, limits)
 
 
 def _decision(finding: Finding, since: float) -> str:

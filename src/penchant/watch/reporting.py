@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
+import functools
 import io
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,18 @@ from penchant.store import whole
 from penchant.watch.backends.backend import WHO
 from penchant.watch.export import LookTracker, findings, tracker_for
 from penchant.watch.modules import module_moves
-from penchant.watch.prediction import GrokkingVerdict, JumpForecast, forecast_jump, verdict
+from penchant.watch.prediction import (
+    GrokkingVerdict,
+    JumpForecast,
+    forecast_jump,
+    forecasts_read,
+    verdict,
+)
 from penchant.watch.record import save
 from penchant.watch.regime import DISTANCE_LIMITS, Regime, regime, regimes
+from penchant.watch.schedule import HEAD
 
 RECORDS, PICTURES = (".nc", ".json"), (".png", ".svg")
-FEW = 6  # with fewer looks the report says how to get more
 Guard = Callable[[], contextlib.AbstractContextManager[Any]]
 
 HEADLINES = {
@@ -56,11 +63,17 @@ class Report(Record):
             parts.append(f"{EVENTS[self.forecast.event]} forecast for steps {low} to {high}")
         return ", ".join(part for part in parts if part)
 
+    @functools.cached_property
+    def forecasts(self) -> list[tuple[float, JumpForecast]]:
+        """The forecasts that a user could have read during the run, each with its step."""
+        return forecasts_read(self.dataset)
+
     def rows(self) -> list[tuple[str, str]]:
         """(name, sentence) of every finding, and what the watch cost."""
-        rows = list(findings(self.dataset).items())
-        if said := _made(self.dataset, self.forecast):
-            rows.append(("forecasts", said))
+        said = findings(self.dataset, (self.regime, self.verdict, self.forecast))
+        rows = list(said.items())
+        if score := _made(self.forecasts, self.forecast, self.dataset.attrs["start_step"]):
+            rows.append(("forecasts", score))
         rows.append(("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])))
         rows += [("note", note) for note in self.dataset.attrs["notes"]]
         rows += [("failure", _failure(*failure)) for failure in self.dataset.attrs["failures"]]
@@ -78,10 +91,11 @@ class Report(Record):
         from penchant.plotting.watch import draw_watch
 
         verdict, f, moves = self.verdict, self.forecast, module_moves(self.dataset)
+        seen = f.state == "happened" and f.event != "weights"
         marks = [
             (verdict.t1, "training solved"),
             (verdict.t2, "test solved"),
-            (verdict.jump, "half of the jump"),
+            (f.step if seen else verdict.jump, "half of the jump"),
         ]
         first = float(self.dataset["call_step"].values.min(initial=math.inf))
         return draw_watch(
@@ -93,6 +107,7 @@ class Report(Record):
             (f.low, f.step, f.high) if f.ahead else None,
             f.step if f.state == "happened" else math.nan,
             (moves.names, moves.moved),
+            [(step, f.low, f.step, f.high) for step, f in self.forecasts],
         )
 
     def _repr_html_(self) -> str:
@@ -121,10 +136,12 @@ def deliver(
     to: str | None,
     guard: Guard = contextlib.nullcontext,
     trackers: dict[str, LookTracker] | None = None,
+    live: Any = None,
 ) -> list[Path]:
     """Write the files and send the record to a tracker, each inside its own guard.
 
-    `trackers` are those that were used before; they get only new values.
+    `trackers` are those that were used before; they get only new values, of the record `live`
+    without the looks that were taken after their steps.
     """
     known = {} if trackers is None else trackers
     written: list[Path] = []
@@ -137,7 +154,7 @@ def deliver(
     if to is not None:
         with guard():
             key, fresh = tracker_for(to, folders)
-            known.setdefault(key, fresh).finish(dataset)
+            known.setdefault(key, fresh).finish(dataset if live is None else live)
             written += folders
     return written
 
@@ -166,8 +183,20 @@ def save_figure(summary: Report, file: Path) -> Path:
     return file
 
 
+@door_as(WHO)
+def draw_together(records: Mapping[str, Any], file: Path) -> Path:
+    """Draw several records with their names in one picture, and return its path."""
+    from penchant import plot
+
+    if file.suffix not in PICTURES:
+        raise Invalid(f"a figure is written as .png or .svg, got {file.name!r}")
+    with whole(file) as draft:
+        _draw(plot(dict(records)), draft, file.suffix[1:])
+    return file
+
+
 def _draw(figure: Any, target: Any, kind: str) -> None:
-    from penchant.plotting.style import styled
+    from penchant.plotting.mplstyle import styled
 
     with styled():
         # a date would make equal pictures differ
@@ -190,23 +219,21 @@ def _grokking(finding: GrokkingVerdict) -> str:
     return words.get(finding.kind, "")
 
 
-def _made(dataset: Any, now: JumpForecast) -> str:
-    """How the forecasts made at the looks compare with what happened; empty if there were none."""
-    made = dataset.isel(time=np.flatnonzero(np.isfinite(dataset["forecast_step"].values)))
-    when, step, low, high = (
-        made[name].values for name in ("step", "forecast_step", "forecast_low", "forecast_high")
-    )
-    if not len(when):
+def _made(made: list[tuple[float, JumpForecast]], now: JumpForecast, start: float) -> str:
+    """How the forecasts compare with what happened; empty if there were none."""
+    if not made:
         return ""
-    text = f"{len(when)} made from step {_count(when[0])} to step {_count(when[-1])}"
+    low, step, high = np.array([(f.low, f.step, f.high) for _, f in made]).T
+    ends = f"{_count(made[0][0])} to step {_count(made[-1][0])}"
+    text = f"{len(made)} could be read from step {ends}"
     if now.state != "happened":
         ends = f"{_count(step.min())} to {_count(step.max())}"
         return f"{text}, for steps {ends}; the {EVENTS[now.event]} has not been seen"
     held = int(np.count_nonzero((low <= now.step) & (now.step <= high)))
-    error = float(np.mean(np.abs(step - now.step)) / (now.step - dataset.attrs["start_step"]))
+    error = float(np.mean(np.abs(step - now.step)) / (now.step - start))
     return (
         f"{text}; the {EVENTS[now.event]} came at step {_count(now.step)}, which {held} of the "
-        f"{len(when)} intervals contain (mean error {error:.0%})"
+        f"{len(made)} intervals contain (mean error {error:.0%})"
     )
 
 
@@ -214,13 +241,17 @@ def _overhead(attributes: dict[str, Any], looks: int) -> str:
     spent, trained = attributes["look_seconds"], attributes["training_seconds"]
     share = f"{spent / trained:.1%}" if trained > 0 else "an unknown share"
     budget = attributes["budget"]
-    limit = "no limit" if budget is None else f"at most {100 * budget:.3g}% allowed"
+    limit = "no limit"
+    if budget is not None:
+        limit = f"at most {100 * budget:.3g}% allowed"
+        if trained < HEAD:
+            limit += f" in {HEAD:g} s and more, and {budget * HEAD:.3g} s in less"
     text = (
         f"{looks} looks took {spent:.3g} s, {share} of {trained:.3g} s of training ({limit}); the "
         f"set-up took {attributes['setup_seconds']:.3g} s"
     )
-    if budget is not None and looks < FEW:
-        text += "; a larger budget= or fewer probe inputs give more looks"
+    if asked := attributes.get("asked_seconds", 0.0):
+        text += f", and looks that were asked for, such as the last one, {asked:.3g} s"
     return text
 
 

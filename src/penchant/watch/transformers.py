@@ -72,6 +72,8 @@ class TransformersWatch(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self.attached.call(state.global_step, {})
+        if self.watch is not None and self.watch.should_stop:
+            control.should_training_stop = True
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **given: Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import math
 import os
 import time
@@ -17,14 +18,17 @@ from penchant.watch.backends.backend import WHO, Backend, ChangedModel
 from penchant.watch.checkpoint import restore, state_of
 from penchant.watch.export import LookTracker
 from penchant.watch.failures import Failure, Failures
+from penchant.watch.families import unfitted
+from penchant.watch.hooks import Hooks
 from penchant.watch.measures import Labels, Start, look_row, move_row, nuclear_row
 from penchant.watch.metrics import number
 from penchant.watch.optimizer import decay_rate, optimizer_notes, rates_of
+from penchant.watch.postponed import Postponed, PostponedLooks
 from penchant.watch.prediction import GrokkingVerdict, JumpForecast, forecast_jump, verdict
 from penchant.watch.record import Log, save
 from penchant.watch.regime import Regime, regime
 from penchant.watch.reporting import Report, deliver, read
-from penchant.watch.schedule import Budget, LookSteps, glance_spacing
+from penchant.watch.schedule import ASKED, Budget, LookSteps, glance_spacing
 
 GLANCES = 32  # per decade: norm and direction alone, as many as the forecast needs
 # Of the budget, for looks by their own clock. The caches of the processor are cold after a look:
@@ -36,7 +40,9 @@ class Watch:
     """Call it as watch(step, train_loss=..., ...), for a JAX function watch(step, parameters, ...).
 
     Metrics are recorded at every call. Looks at the model are taken at log-spaced steps as far as
-    the budget allows (see penchant.watch.schedule). Norm and direction of the parameters, from
+    the budget allows (see penchant.watch.schedule); the first that does not fit is announced by a
+    warning of `logging`, and some of those are taken later, by `look` or `report`, from copies of
+    the parameters. Norm and direction of the parameters, from
     which forecasts are made, are taken at steps that do not depend on the time. A call returns
     nothing and raises nothing: an error becomes one sentence in `failures`, unless the watch was
     made with raise_errors=True. `penchant.watch` makes one.
@@ -67,6 +73,8 @@ class Watch:
         The learning rate at a step, if there is no optimizer.
     trackers
         Trackers by name that get every look when it happens.
+    hooks
+        Functions of the user that are called during the run.
     clock
         Returns the time in seconds.
 
@@ -95,12 +103,13 @@ class Watch:
         optimizer: Any = None,
         learning_rate: Callable[[float], float] | None = None,
         trackers: dict[str, LookTracker] | None = None,
+        hooks: Hooks | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         begun = clock()
         self.backend, self.weight_decay, self.first = backend, weight_decay, step
         self.level, self.optimizer, self.trackers = level, optimizer, trackers or {}
-        self.learning_rate = learning_rate
+        self.learning_rate, self.hooks = learning_rate, hooks or Hooks(None, None)
         self._changed, self._latest = "", parameters
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
         self.looks = LookSteps(step, points_per_decade)
@@ -126,18 +135,16 @@ class Watch:
     def look(self, parameters: Any = None) -> None:
         """Take a look at the latest step, outside of schedule and budget; for the end of a run.
 
-        Without `parameters` it uses those of the last call.
+        Without `parameters` it uses those of the last call. Looks that did not
+        fit into the budget are taken now, from copies of the parameters, at most twelve.
         """
-        step = self.log.steps[-1] if self.log.steps else self.first
-        if step > self.log.rows[-1]["step"]:
-            with self._failures.kept("look", step):
-                self._look(step, self._latest if parameters is None else parameters)
-            self.budget.seen()
+        self._look_now(parameters)
+        self._look_back()
 
     def __repr__(self) -> str:
         looks, calls = (
             f"{len(counted)} {name}{'' if len(counted) == 1 else 's'}"
-            for counted, name in ((self.log.rows, "look"), (self.log.steps, "call"))
+            for counted, name in ((self.log.looks, "look"), (self.log.steps, "call"))
         )
         return f"<Watch of {self.start.parameters} parameters: {looks}, {calls}>"
 
@@ -147,13 +154,28 @@ class Watch:
         return tuple(self._failures)
 
     @property
+    def should_stop(self) -> bool:
+        """Whether `stop_when` has said that the training should stop."""
+        return self.hooks.stopped
+
+    def __reduce__(self) -> Any:
+        """A pickle holds the record: it is read as a Report, with regime, verdict and figure."""
+        return read, (self.dataset,)
+
+    @property
     def overhead(self) -> float:
-        """The time spent in looks as a share of the training time since the set-up."""
+        """The time spent in looks as a share of the training time since the set-up.
+
+        Looks that were asked for, by `look`, `report`, `figure` or `regime`, are not counted.
+        """
         return self.budget.overhead
 
     @property
     def dataset(self) -> Any:
         """The record as an xarray.Dataset with the axes time (looks), call (metrics) and glance."""
+        return self._dataset(self.log.looks)
+
+    def _dataset(self, looks: list[dict[str, Any]]) -> Any:
         self.log.read(self._failures.kept)
         return self.log.dataset(
             {
@@ -162,24 +184,25 @@ class Watch:
                 "parameters": self.start.parameters,
                 "setup_seconds": self.setup_seconds,
                 "look_seconds": self.budget.spent,
+                "asked_seconds": self.budget.asked,
                 "training_seconds": self.budget.training,
                 "budget": self.share,
                 "level": self.level,
                 "changed": self._changed,
-                "notes": [*self.backend.notes, *self._notes],
+                "unfitted": self._unfitted,
+                "notes": [*self.backend.notes, *self._notes, *filter(None, [self.postponed.note])],
                 "failures": [[f.kind, f.step, f.count, f.sentence] for f in self.failures],
-            }
+            },
+            looks,
         )
 
     @property
     def regime(self) -> Regime:
         """Kernel, leaving, rich or unknown, with the evidence of the latest look.
 
-        If the budget has allowed no look since the start, one is taken now, so that something is
-        known at the end of a short run.
+        If a look was due since, one is taken now, and those that were postponed are taken too.
         """
-        if len(self.log.rows) == 1:
-            self.look()
+        self._refresh()
         return regime(self.dataset)
 
     @property
@@ -203,11 +226,27 @@ class Watch:
         self.look()
         step = self.log.steps[-1] if self.log.steps else self.first
         guard = functools.partial(self._failures.kept, "report", step)
-        written = deliver(self.dataset, files, to, guard, self.trackers)
+        live = self._dataset(self.log.rows)
+        written = deliver(self.dataset, files, to, guard, self.trackers, live)
         summary = read(self.dataset, written)
         with guard():
             summary.print()
         return summary
+
+    def figure(self) -> Any:
+        """The figure of the report: curves, forecasts, regimes in time, norms, and what moved."""
+        self.look()
+        return read(self.dataset).figure()
+
+    def plot(self, *names: str, x: str | None = None) -> Any:
+        """The same, or the recorded numbers `names`; penchant.plot draws several runs together."""
+        from penchant import plot
+
+        return plot(self, *names, x=x)
+
+    def _repr_html_(self) -> str:
+        self._refresh()
+        return read(self.dataset)._repr_html_()
 
     def save(self, file: str | os.PathLike[str]) -> Path:
         """Write the record to `file`, .nc or .json; `penchant.load` opens it."""
@@ -244,10 +283,13 @@ class Watch:
             targets = dataclasses.replace(targets, classes=None, signs=None)
         self.labels = targets
         self._notes = optimizer_notes(self.optimizer, backend)
+        self._unfitted = unfitted(backend, self.optimizer)
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
         self.start = Start(arrays, outputs, backend.kernels(parameters))
         backend.linearized(parameters)  # compiles it, so that the next call has the usual cost
         self.glances.spacing = glance_spacing(self.start.parameters)
+        size = sum(array.nbytes for array in arrays.values())
+        self.postponed = PostponedLooks(self.first, self.looks.per_decade, size)
         loud, self._failures.raising = self._failures.raising, True
         self._glance(self.first, parameters)
         self._look(self.first, parameters)
@@ -267,29 +309,83 @@ class Watch:
     def _look_if_due(self, step: float, parameters: Any) -> None:
         self.budget.seen()
         glance = self.glances.due(step)
-        look = self.looks.due(step) and self.budget.allows("look")
-        if glance or look:
+        due = self.looks.due(step)
+        look = due and self.budget.allows("look")
+        if glance or due:
             self._check(parameters)
         if glance:
             with self._failures.kept("glance", step):
                 self._glance(step, parameters)
         if look:
             self._look(step, parameters)
+        if glance or look:
+            with self.budget.charged("live"):
+                self.hooks.call(self, look, functools.partial(self._failures.kept, step=step))
+        if not look and due and self.postponed.steps.due(step):
+            self._postpone(step, parameters)
 
-    def _look(self, step: float, parameters: Any) -> None:
+    def _refresh(self) -> None:
+        """Look now if a look is overdue, or if there was none, and take those postponed."""
+        step = self.log.steps[-1] if self.log.steps else self.first
+        if len(self.log.rows) == 1 or self.looks.due(step):
+            self._look_now(None)
+        self._look_back()
+
+    def _look_now(self, parameters: Any) -> None:
+        step = self.log.steps[-1] if self.log.steps else self.first
+        if step > self.log.rows[-1]["step"]:
+            with self._failures.kept("look", step):
+                self._look(step, self._latest if parameters is None else parameters, ASKED)
+
+    def _look_back(self) -> None:
+        """Take the looks that were postponed."""
+        for held in self.postponed.take():
+            with (
+                self._failures.kept("look", held.step),
+                self.budget.charged(ASKED),
+                self.backend.at(held.arrays) as parameters,
+            ):
+                begun = self.budget.clock()
+                row = self._looked(held.step, parameters)
+                row |= nuclear_row(held.arrays, self.backend.out_axis) | held.row
+                row["look_seconds"] = self.budget.clock() - begun
+                self.log.late.append(row)
+
+    def _looked(self, step: float, parameters: Any) -> dict[str, Any]:
+        kept = functools.partial(self._failures.kept, step=step)
+        row = look_row(self.backend, self.start, self.labels, parameters, kept)
+        return {"step": step, **row} if row else {}
+
+    def _postpone(self, step: float, parameters: Any) -> None:
+        """Copy the parameters of a look that does not fit, and say so the first time."""
+        held = self.postponed
+        held.steps.taken(step)
+        with self._failures.kept("copy", step):
+            if held.most:
+                with self.budget.charged("glance"):
+                    live = self.backend.arrays(parameters)
+                    arrays = {name: array.copy() for name, array in live.items()}
+                    copy = Postponed(step, arrays, self._rates(step))
+                    held.keep(copy, [row["step"] for row in self.log.looks])
+            if not held.note:
+                needed = self.budget.needed("look") / CLOCKED
+                held.note = held.skipping(step, self.budget, self.share or 0.0, needed)
+                logging.getLogger(__package__).warning("%s: %s", WHO, held.note)
+
+    def _look(self, step: float, parameters: Any, kind: str = "look") -> None:
         self.looks.taken(step)
+        self.postponed.forget(step)
         self.log.read(self._failures.kept)  # waits for the device: that time belongs to training
         begun = self.budget.clock()
-        with self.budget.charged("look"):
+        with self.budget.charged(kind):
             self._check(parameters)
-            kept = functools.partial(self._failures.kept, step=step)
-            row = look_row(self.backend, self.start, self.labels, parameters, kept)
+            row = self._looked(step, parameters)
         if row:
-            row |= self._extra(step, parameters)
-            seconds = self.budget.clock() - begun
-            self.log.rows.append({"step": step, **row, "look_seconds": seconds})
+            row |= self._rates(step) | self._nuclear(step, parameters, kind)
+            row["look_seconds"] = self.budget.clock() - begun
+            self.log.rows.append(row)
             if step > self.first:
-                self._publish(step)
+                self._publish(step, "live" if kind == "look" else kind)
 
     def _check(self, parameters: Any) -> None:
         """Raise an error, and store it, if the model is no longer that of the start."""
@@ -300,30 +396,34 @@ class Watch:
             self._changed = str(reason).removeprefix(f"{WHO}: ")
             raise
 
-    def _publish(self, step: float) -> None:
+    def _publish(self, step: float, kind: str) -> None:
         """Record the forecast of this step, and send the look to the trackers.
 
         The look of the set-up is sent together with the next one.
         """
-        with self.budget.charged("live"):
+        with self.budget.charged(kind):
             with self._failures.kept("forecast", step):
                 self.log.rows[-1] |= self.forecast.row
-            dataset = self.dataset if self.trackers else None
+            dataset = self._dataset(self.log.rows) if self.trackers else None
             for tracker in self.trackers.values():
                 with self._failures.kept("tracker", step):
                     tracker.send(dataset)
 
-    def _extra(self, step: float, parameters: Any) -> dict[str, Any]:
-        """The rates of the optimizer, and nuclear norms if they fit into the budget."""
-        kept, row = self._failures.kept, {}
+    def _rates(self, step: float) -> dict[str, float]:
+        """The rates of the optimizer."""
         if self.optimizer is not None:
-            with kept("optimizer", step):
+            with self._failures.kept("optimizer", step):
                 rate, decay = rates_of(self.optimizer)
-                row = {"optimizer_rate": rate, "optimizer_decay": decay}
-        if self.budget.allows("nuclear") or step == self.first:
-            with self.budget.charged("nuclear"), kept("nuclear norms", step):
-                row |= nuclear_row(self.backend.arrays(parameters), self.backend.out_axis)
-        return row
+                return {"optimizer_rate": rate, "optimizer_decay": decay}
+        return {}
+
+    def _nuclear(self, step: float, parameters: Any, kind: str) -> dict[str, Any]:
+        """The nuclear norms, if they fit into the budget or were asked for."""
+        if self.budget.allows("nuclear") or step == self.first or kind == ASKED:
+            charge = "nuclear" if kind == "look" else kind
+            with self.budget.charged(charge), self._failures.kept("nuclear norms", step):
+                return nuclear_row(self.backend.arrays(parameters), self.backend.out_axis)
+        return {}
 
     def _glance(self, step: float, parameters: Any) -> None:
         self.glances.taken(step)

@@ -61,23 +61,23 @@ def data(kind: str, seed: int, samples: int, dimension: int) -> Classification:
 
 
 @functools.lru_cache(maxsize=64)
-def own_norm(of: Classification) -> tuple[L2, float]:
+def own_norm(problem: Classification) -> tuple[L2, float]:
     """The norm that belongs to one-sample Adam, and how far its weights are from a fixed point."""
-    weights, apart = own_weights(of)
+    weights, apart = own_weights(problem)
     return L2(weights), apart
 
 
-def own_weights(of: Classification, rounds: int = 300) -> tuple[Array, float]:
+def own_weights(problem: Classification, rounds: int = 300) -> tuple[Array, float]:
     """(weights, distance from a fixed point) of the l2 norm that belongs to one-sample Adam.
 
     At the end the gradients of the samples have fixed ratios nu_n, the dual weights of the margin,
     and v_k is a multiple of sum_n (nu_n x_nk)^2. Steps m_k/sqrt(v_k) are those of gradient descent
     in the norm with the weights sqrt(v_k), whose best margin has the dual weights nu_n.
     """
-    weights, apart = np.ones(of.dimension), math.inf
+    weights, apart = np.ones(problem.dimension), math.inf
     for _ in range(rounds):
-        nu = max_margin(of, L2(weights)).dual
-        new = np.sqrt(np.square(nu[:, None] * of.X).sum(axis=0))
+        nu = max_margin(problem, L2(weights)).dual
+        new = np.sqrt(np.square(nu[:, None] * problem.X).sum(axis=0))
         new /= new.max()
         apart = float(np.abs(new / weights - 1).max())
         weights = np.sqrt(weights * new)
@@ -97,7 +97,7 @@ def cell(
     steps: int,
 ) -> dict[str, Any]:
     """The shares of the end in three norms."""
-    of = data(features, seed, samples, dimension)
+    problem = data(features, seed, samples, dimension)
     rate = factor * RATES[optimizer] / math.sqrt(steps)
     method = (
         SignDescent(rate, momentum=MOMENTUM[optimizer])
@@ -105,9 +105,11 @@ def cell(
         else Adam(rate, square_decay=0.99, epsilon=0.0)
     )
     batch, stop, record = None if optimizer == ALL else 1, Steps(steps), At(steps=[steps])
-    path = train(LinearPredictor(), of, method, stop=stop, record=record, batch=batch, seed=seed)
-    weighted, apart = own_norm(of)
-    shares = end_shares(of, path.predictor, [EUCLIDEAN, LARGEST, weighted])
+    path = train(
+        LinearPredictor(), problem, method, stop=stop, record=record, batch=batch, seed=seed
+    )
+    weighted, apart = own_norm(problem)
+    shares = end_shares(problem, path.predictor, [EUCLIDEAN, LARGEST, weighted])
     return {**dict(zip(NORMS, shares, strict=True)), "apart": apart, "log_loss": path.log_loss}
 
 

@@ -55,11 +55,11 @@ def limit(
     A prediction estimates it from its own rate, so that it is asked again at that estimate.
     """
     batch, noise, decay = KINDS[kind]
-    of = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
+    problem = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
     rate = FAINT
     for _ in range(ROUNDS):
         method = GradientDescent(rate, label_noise=noise, weight_decay=decay)
-        rate = predict_run(net(alpha), of, method, batch=batch, stop=Time(time)).fails_from
+        rate = predict_run(net(alpha), problem, method, batch=batch, stop=Time(time)).fails_from
     return rate
 
 
@@ -68,18 +68,18 @@ def cell(
 ) -> dict[str, Any]:
     """One run at a share of the learning rate from which on its prediction is said to fail."""
     batch, noise, decay = KINDS[kind]
-    of = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
+    problem = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
     model, stop = net(alpha), Time(time)
 
     def method(rate: float) -> GradientDescent:
         return GradientDescent(rate, label_noise=noise, weight_decay=decay)
 
     rate = share * limit(kind, seed, alpha=alpha, samples=samples, dimension=dimension, time=time)
-    predicted = predict_run(model, of, method(rate), batch=batch, stop=stop)
-    flow = predict_run(model, of, GradientDescent(1e-3 * rate, weight_decay=decay), stop=stop)
-    calm = predict_run(model, of, GradientDescent(rate, weight_decay=decay), stop=stop)
+    predicted = predict_run(model, problem, method(rate), batch=batch, stop=stop)
+    flow = predict_run(model, problem, GradientDescent(1e-3 * rate, weight_decay=decay), stop=stop)
+    calm = predict_run(model, problem, GradientDescent(rate, weight_decay=decay), stop=stop)
     own, last = EffectiveScale(method(rate)), At(steps=[round(time / rate)])
-    path = train(model, of, own, batch=batch, seed=seed, stop=stop, record=last)
+    path = train(model, problem, own, batch=batch, seed=seed, stop=stop, record=last)
     q, end = effective_regularizer(path), path.predictor
 
     def log_scale(regularizer: Any) -> Array:
@@ -175,12 +175,12 @@ def draw(dataset: Dataset) -> Figure:
     """Predicted against measured falls of the scale, and the distances of the ends."""
     picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     for k, name in enumerate(KINDS):
-        one = dataset.sel(kind=name)
-        falls = one.fallen.values.ravel(), one.predicted.values.ravel()
+        runs = dataset.sel(kind=name)
+        falls = runs.fallen.values.ravel(), runs.predicted.values.ravel()
         a.plot(*falls, "o^Ds"[k], color=CYCLE[k], label=name)
-        mean = one.mean("seed")
-        b.plot(one.share, mean.to_predicted, "o^Ds"[k] + "-", color=CYCLE[k], label=name)
-        b.plot(one.share, mean.to_flow, "o^Ds"[k] + ":", color=CYCLE[k], fillstyle="none")
+        mean = runs.mean("seed")
+        b.plot(runs.share, mean.to_predicted, "o^Ds"[k] + "-", color=CYCLE[k], label=name)
+        b.plot(runs.share, mean.to_flow, "o^Ds"[k] + ":", color=CYCLE[k], fillstyle="none")
     ends = np.array([dataset.fallen.min(), dataset.fallen.max()])
     a.plot(ends, ends, "--", color=BLACK, linewidth=1.2, label="as predicted")
     a.set(xscale="log", yscale="log", title="fall of the log of the scale")

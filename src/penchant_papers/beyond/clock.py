@@ -64,35 +64,35 @@ def cell(
     decay: float,
 ) -> dict[str, Any]:
     """Distances of one end to the least Q of three kinds, and of one by steps along signs."""
-    of = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
+    problem = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
     batch, stop = 1 if kind == "one sample" else None, Time(time)
     lost = decay if kind == "decay" else 0.0
     rate = (
         share
-        * predict_run(net(alpha), of, GradientDescent(1e-4), batch=batch, stop=stop).fails_from
+        * predict_run(net(alpha), problem, GradientDescent(1e-4), batch=batch, stop=stop).fails_from
     )
     steps = round(time / rate)
     how: Any = {"batch": batch, "seed": seed, "stop": Steps(steps), "record": At(steps=[steps])}
 
     def run(method: Descent) -> Path:
-        return train(net(alpha), of, GradientSums(method), **how)
+        return train(net(alpha), problem, GradientSums(method), **how)
 
     path, signs = run(GradientDescent(rate, weight_decay=lost)), run(SignDescent(alpha * rate))
     q: Any = summed_regularizer(path, alpha)
     plain, upright = Q(2, alpha=alpha), Q(2, alpha=1.0, shape=q.shape)
     return {
-        "to_formula": far(of, path.predictor, q),
-        "to_scale": far(of, path.predictor, upright),
-        "to_start": far(of, path.predictor, plain),
-        "to_signs": far(of, signs.predictor, summed_regularizer(signs, alpha)),
+        "to_formula": far(problem, path.predictor, q),
+        "to_scale": far(problem, path.predictor, upright),
+        "to_start": far(problem, path.predictor, plain),
+        "to_signs": far(problem, signs.predictor, summed_regularizer(signs, alpha)),
         "fallen": float(-np.log(q.shape / alpha).mean()),
         "rate": rate,
     }
 
 
-def far(of: Regression, end: Array, regularizer: Any) -> float:
+def far(problem: Regression, end: Array, regularizer: Any) -> float:
     """The distance of an end to the least regularizer among all with its outputs, over its size."""
-    own = Regression(of.X, of.X @ end)  # with decay the labels are not fitted
+    own = Regression(problem.X, problem.X @ end)  # with decay the labels are not fitted
     return float(np.linalg.norm(interpolate(own, regularizer).beta - end) / np.linalg.norm(end))
 
 

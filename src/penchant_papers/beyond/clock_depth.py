@@ -86,21 +86,21 @@ def net(depth: int | None) -> DiagonalNet | Reparametrized:
 
 @functools.lru_cache(maxsize=8)
 def problem(loss: str, samples: int, dimension: int, seed: int) -> Regression | Classification:
-    of = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
+    data = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
     if loss == "squares":
-        return of
-    return Classification(of.X, np.where(of.y > 0, 1.0, -1.0), loss=loss)
+        return data
+    return Classification(data.X, np.where(data.y > 0, 1.0, -1.0), loss=loss)
 
 
-def gradient(of: Regression | Classification, beta: Array) -> Array:
+def gradient(problem: Regression | Classification, beta: Array) -> Array:
     """The gradient of the loss in beta."""
-    outputs = of.X @ beta
-    if isinstance(of, Regression):
-        return 2 * (outputs - of.y) @ of.X
-    push = np.exp(-of.y * outputs)
-    if of.loss == "logistic":
+    outputs = problem.X @ beta
+    if isinstance(problem, Regression):
+        return 2 * (outputs - problem.y) @ problem.X
+    push = np.exp(-problem.y * outputs)
+    if problem.loss == "logistic":
         push = push / (1 + push)
-    return -(of.y * push) @ of.X / len(of.y)
+    return -(problem.y * push) @ problem.X / len(problem.y)
 
 
 class FlowIntegrals(NamedTuple):
@@ -162,13 +162,13 @@ def regularizer_from(model: DiagonalNet | Reparametrized, plus: Array, minus: Ar
 
 def cell(kind: str, share: float, seed: int, *, samples: int, dimension: int) -> dict[str, Any]:
     """Distances of one end to the least regularizers of three starts, over its own size."""
-    of, what = problem(KINDS[kind].loss, samples, dimension, seed), KINDS[kind]
+    data, what = problem(KINDS[kind].loss, samples, dimension, seed), KINDS[kind]
     flow, model = clock(kind, samples, dimension, seed), net(what.depth)
     rate = share * flow.longest
     steps = round(what.time / rate)
     record = At(steps=[steps])
-    path = train(model, of, GradientDescent(rate), stop=Steps(steps), record=record)
-    end, own = path.predictor, Regression(of.X, of.X @ path.predictor)
+    path = train(model, data, GradientDescent(rate), stop=Steps(steps), record=record)
+    end, own = path.predictor, Regression(data.X, data.X @ path.predictor)
     predicted = set_back(what, rate * flow.back)
     middle = set_back(what, rate * flow.back.mean(0))
 

@@ -78,40 +78,45 @@ def data(seed: int, samples: int, dimension: int) -> Classification:
 
 
 def end(
-    of: Classification, kind: MethodKind, norms: Mapping[str, Any], steps: int, factor: float
+    problem: Classification, kind: MethodKind, norms: Mapping[str, Any], steps: int, factor: float
 ) -> dict[str, Any]:
     """The shares of the best margins after steps of a rate proportional to 1/sqrt(steps)."""
     method = kind.make(factor * kind.rate / math.sqrt(steps))
-    path = train(LinearPredictor(), of, method, stop=Steps(steps), record=At(steps=[steps]))
-    shares = end_shares(of, path.predictor, norms.values())
+    path = train(LinearPredictor(), problem, method, stop=Steps(steps), record=At(steps=[steps]))
+    shares = end_shares(problem, path.predictor, norms.values())
     return {"share": np.array(shares), "log_loss": path.log_loss}
 
 
-def end_shares(of: Classification, beta: Array, norms: Collection[Any]) -> list[float]:
-    """The margin of one predictor as a share of the best one, in every norm."""
-    margin = float((of.signed_rows @ beta).min())
+def end_shares(problem: Classification, beta: Array, norms: Collection[Any]) -> list[float]:
+    """The margin of one predictor as a share of the best one, in every norm.
+
+    Long steps on single entries can come back to zero, which separates nothing: its share is 0.
+    """
+    if not np.any(beta):
+        return [0.0 for _ in norms]
+    margin = float((problem.signed_rows @ beta).min())
     sizes = [float(as_norm(norm).value(beta)) for norm in norms]
-    return [best(of, norm) * margin / size for norm, size in zip(norms, sizes, strict=True)]
+    return [best(problem, norm) * margin / size for norm, size in zip(norms, sizes, strict=True)]
 
 
 @functools.lru_cache(maxsize=256)
-def best(of: Classification, norm: Any) -> float:
+def best(problem: Classification, norm: Any) -> float:
     """The least norm of a predictor of margin one; all runs on a problem share it."""
-    return max_margin(of, as_norm(norm)).value
+    return max_margin(problem, as_norm(norm)).value
 
 
 def falls(
-    of: Classification, kind: MethodKind, norms: Mapping[str, Any], steps: int
+    problem: Classification, kind: MethodKind, norms: Mapping[str, Any], steps: int
 ) -> dict[str, Any]:
     """How far smoothed margins fall, as shares of their peaks, on the way from another norm's best.
 
     The run is as long as its start, in the norm of the method.
     """
     sizes = {name: as_norm(norm).value for name, norm in norms.items()}
-    start = FAR * max_margin(of, norms[kind.other]).beta
+    start = FAR * max_margin(problem, norms[kind.other]).beta
     method = kind.make(sizes[kind.own](start) / steps)
-    path = train(LinearPredictor(start), of, method, stop=Steps(steps), record=LogSpaced(10))
-    smoothed = -path.dataset.log_loss.values - math.log(of.samples)
+    path = train(LinearPredictor(start), problem, method, stop=Steps(steps), record=LogSpaced(10))
+    smoothed = -path.dataset.log_loss.values - math.log(problem.samples)
 
     def fall(norm: str) -> float:
         margin = smoothed / np.array([sizes[norm](b) for b in path.dataset.predictor.values])

@@ -81,7 +81,7 @@ def cell(
     deviation = math.log(prediction.high / prediction.error) / NINE_OF_TEN
     many = draws if inputs == "Gaussian" else math.ceil(draws / 3)
     seeds = np.random.SeedSequence([seed, samples, list(LAWS).index(law)]).generate_state(many)
-    errors = [drawn_error(LAWS[law], inputs, samples, dimension, int(one)) for one in seeds]
+    errors = [drawn_error(LAWS[law], inputs, samples, dimension, int(own)) for own in seeds]
     logs = np.log(errors)
     above = np.abs(logs - math.log(prediction.error)) / NINE_OF_TEN
     return {
@@ -113,11 +113,11 @@ def threshold(
         error, samples=samples, dimension=dimension, truth=truth(dimension), noise=NOISE
     )
     measured = []
-    for one in np.random.SeedSequence([seed, samples]).generate_state(draws):
+    for own in np.random.SeedSequence([seed, samples]).generate_state(draws):
 
-        def excess(log_alpha: float, one: int = int(one)) -> float:
+        def excess(log_alpha: float, own: int = int(own)) -> float:
             law = Q(2, log_alpha=log_alpha)
-            return math.log(drawn_error(law, "Gaussian", samples, dimension, one) / error)
+            return math.log(drawn_error(law, "Gaussian", samples, dimension, own) / error)
 
         ends = scale - 5.0, scale + 3.0
         inside = excess(ends[0]) < 0 < excess(ends[1])

@@ -47,32 +47,32 @@ def moments(jumps: Saddles) -> Array:
     )
 
 
-def crossings(jumps: Saddles, of: Regression, tau: Array, log_loss: Array) -> Array:
+def crossings(jumps: Saddles, problem: Regression, tau: Array, log_loss: Array) -> Array:
     """When training passes the geometric mean of the losses before and after each jump.
 
     NaN for a jump from a loss that is nearly zero.
     """
-    loss = ((jumps.points @ of.X.T - of.y) ** 2).sum(axis=1)
-    least = FLAT * float(of.y @ of.y)
+    loss = ((jumps.points @ problem.X.T - problem.y) ** 2).sum(axis=1)
+    least = FLAT * float(problem.y @ problem.y)
     levels = np.sqrt(loss[:-1] * np.maximum(loss[1:], least))
     times = np.array([np.interp(-np.log(level), -log_loss, tau) for level in levels])
     return np.where(loss[:-1] > 100 * least, times, np.nan)
 
 
-def greedy(of: Regression, jumps: int) -> Array:
+def greedy(problem: Regression, jumps: int) -> Array:
     """Jump times if s restarted at 0 at every saddle: the slopes alone decide, not their sums."""
-    tau, active, beta = [0.0], np.zeros(of.dimension, bool), np.zeros(of.dimension)
+    tau, active, beta = [0.0], np.zeros(problem.dimension, bool), np.zeros(problem.dimension)
     for _ in range(jumps):
-        pull = np.abs(4 * of.X.T @ (of.y - of.X @ beta)) * ~active
+        pull = np.abs(4 * problem.X.T @ (problem.y - problem.X @ beta)) * ~active
         tau.append(tau[-1] + 1 / max(pull.max(), 1e-12))
         active[pull.argmax()] = True
-        beta[active] = np.linalg.lstsq(of.X[:, active], of.y)[0]
+        beta[active] = np.linalg.lstsq(problem.X[:, active], problem.y)[0]
     return np.array(tau[1:])
 
 
-def lasso_error(of: Regression, tau: float, b: Array) -> float:
+def lasso_error(problem: Regression, tau: float, b: Array) -> float:
     """How far b misses the optimality of |X b - y|^2/2 + |b|_1/(4 tau), in units of the penalty."""
-    pull = 4 * tau * of.X.T @ (of.y - of.X @ b)
+    pull = 4 * tau * problem.X.T @ (problem.y - problem.X @ b)
     there = np.abs(b) > 1e-2 * np.abs(b).max()
     far = np.where(there, np.abs(pull - np.sign(b)), np.maximum(np.abs(pull) - 1, 0))
     return float(far.max())
@@ -82,12 +82,12 @@ def cell(
     log_alpha: float, seed: int, *, samples: int, dimension: int, depth: int
 ) -> dict[str, Any]:
     """Measured and predicted jumps of one trained net, and its mean as a lasso solution."""
-    of = problem(seed, samples, dimension)
-    jumps = saddles(of, depth=depth)
+    data = problem(seed, samples, dimension)
+    jumps = saddles(data, depth=depth)
     unit, wanted = math.exp(jumps.log_unit(log_alpha=log_alpha)), moments(jumps)
     net, stop = DiagonalNet(depth, log_alpha=log_alpha), Time(wanted[-1] * unit)
     path = train(
-        net, of, DualFlow(rtol=RTOL), stop=stop, record=At(times=list(wanted * unit))
+        net, data, DualFlow(rtol=RTOL), stop=stop, record=At(times=list(wanted * unit))
     ).dataset
     tau, trained = path.t.values / unit, path.predictor.values
     count = len(jumps.tau) - 1
@@ -100,24 +100,24 @@ def cell(
         return np.concatenate([values, np.full(JUMPS - count, np.nan)])
 
     return {
-        "jump": padded(crossings(jumps, of, tau, path.log_loss.values)),
+        "jump": padded(crossings(jumps, data, tau, path.log_loss.values)),
         "predicted": padded(jumps.tau[1:]),
-        "restarted": padded(greedy(of, count)),
+        "restarted": padded(greedy(data, count)),
         "monotone": float(jumps.monotone),
         "end": float(np.abs(trained[-1] - jumps.end).max() / size),
-        "end_l1": float(np.abs(jumps.end - least_l1(of)).max() / size),
-        "end_l2": float(np.abs(jumps.end - np.linalg.lstsq(of.X, of.y)[0]).max() / size),
-        "mean_lasso": max(lasso_error(of, tau[k + 1], means[k]) for k in late),
-        "last_lasso": lasso_error(of, tau[-1], trained[-1]),
-        "predicted_lasso": max(lasso_error(of, t, jumps.average(t)) for t in jumps.tau[1:]),
+        "end_l1": float(np.abs(jumps.end - least_l1(data)).max() / size),
+        "end_l2": float(np.abs(jumps.end - np.linalg.lstsq(data.X, data.y)[0]).max() / size),
+        "mean_lasso": max(lasso_error(data, tau[k + 1], means[k]) for k in late),
+        "last_lasso": lasso_error(data, tau[-1], trained[-1]),
+        "predicted_lasso": max(lasso_error(data, t, jumps.average(t)) for t in jumps.tau[1:]),
     }
 
 
-def least_l1(of: Regression) -> Array:
+def least_l1(problem: Regression) -> Array:
     """The fit of least l1 norm, or the one of least loss where nothing fits."""
-    if of.dimension > len(of.y):
-        return interpolate(of, L1()).beta
-    return np.asarray(np.linalg.lstsq(of.X, of.y)[0])
+    if problem.dimension > len(problem.y):
+        return interpolate(problem, L1()).beta
+    return np.asarray(np.linalg.lstsq(problem.X, problem.y)[0])
 
 
 LABELS = {
@@ -252,19 +252,24 @@ def inverse_of(dataset: Dataset) -> Array:
 def draw(dataset: Dataset, tall: Dataset, deep: Dataset) -> Figure:
     """Measured over predicted times, and how the error falls with the start at two depths."""
     picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
-    one = dataset.isel(seed=0)
-    places = np.arange(1, one.sizes["jump_number"] + 1)
+    first = dataset.isel(seed=0)
+    places = np.arange(1, first.sizes["jump_number"] + 1)
     for k, log_alpha in enumerate(dataset.log_alpha.values):
-        jumps, label = one.jump.sel(log_alpha=log_alpha), rf"$\alpha = e^{{{log_alpha:g}}}$"
+        jumps, label = first.jump.sel(log_alpha=log_alpha), rf"$\alpha = e^{{{log_alpha:g}}}$"
         a.plot(places, jumps, "o^Dsv*"[k % 6], color=CYCLE[k % len(CYCLE)], label=label)
     a.plot(
-        places, one.predicted.isel(log_alpha=0), "_", color=BLACK, markersize=18, label="predicted"
+        places,
+        first.predicted.isel(log_alpha=0),
+        "_",
+        color=BLACK,
+        markersize=18,
+        label="predicted",
     )
     a.set(
         xlabel="number of the jump",
         ylabel=r"time of the jump $t / \log(1/\alpha)$",
         yscale="log",
-        xlim=(0.5, float(one.predicted.isel(log_alpha=0).count()) + 0.5),
+        xlim=(0.5, float(first.predicted.isel(log_alpha=0).count()) + 0.5),
         title="when a net of depth 2 jumps",
     )
     a.legend()

@@ -44,14 +44,14 @@ def problem(seed: int, samples: int, dimension: int) -> tuple[Regression, int]:
     return drawn(make, recoverable, 0)
 
 
-def recoverable(of: Regression) -> bool:
+def recoverable(problem: Regression) -> bool:
     """True if the least l1 norm is the truth: else there is nothing to grok."""
-    return kernel_error(of) * EXACT > of.population_error(interpolate(of, L1()).beta)
+    return kernel_error(problem) * EXACT > problem.population_error(interpolate(problem, L1()).beta)
 
 
-def kernel_error(of: Regression) -> float:
+def kernel_error(problem: Regression) -> float:
     """The test error in the kernel regime."""
-    return float(of.population_error(np.linalg.lstsq(of.X, of.y)[0]))
+    return float(problem.population_error(np.linalg.lstsq(problem.X, problem.y)[0]))
 
 
 def cell(
@@ -65,18 +65,18 @@ def cell(
     label_noise: float,
 ) -> dict[str, Any]:
     """Times at which the test error has halved: predicted with and without noise, and measured."""
-    of, draws = problem(seed, samples, dimension)
-    model, error = net(alpha), of.population_error
-    flow = forecast(model, of, decay, measure=error).transition
-    limit = predict_run(model, of, GradientDescent(1e-6), batch=1, stop=Time(flow)).fails_from
+    data, draws = problem(seed, samples, dimension)
+    model, error = net(alpha), data.population_error
+    flow = forecast(model, data, decay, measure=error).transition
+    limit = predict_run(model, data, GradientDescent(1e-6), batch=1, stop=Time(flow)).fails_from
     method = GradientDescent(SHARE * limit, label_noise=label_noise, weight_decay=decay)
-    predicted = forecast(model, of, method=method, batch=batch, measure=error).transition
+    predicted = forecast(model, data, method=method, batch=batch, measure=error).transition
     length = LONGER * max(flow, predicted)
     steps = np.round(MOMENTS * length / method.learning_rate).astype(int)
     record = At(steps=[int(step) for step in steps])
-    path = train(model, of, method, batch=batch, seed=seed, stop=Time(length), record=record)
+    path = train(model, data, method, batch=batch, seed=seed, stop=Time(length), record=record)
     curve = np.interp(MOMENTS, path.dataset.t.values / length, path.dataset.test_error.values)
-    high = curve > kernel_error(of) / 2
+    high = curve > kernel_error(data) / 2
     above = np.diff(MOMENTS, prepend=0.0) * high  # the curve is noisy
     plus, minus = np.split(np.asarray(path.parameters), 2)
     falls = float(-np.log(np.abs(plus * minus) / alpha**2).mean() / 2 / length)
@@ -171,13 +171,13 @@ def draw(dataset: Dataset) -> Figure:
     picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     for k, batch in enumerate(dataset.batch.values):
         all_of = dataset.sel(batch=batch)
-        one = all_of.isel(seed=0)
+        first = all_of.isel(seed=0)
         label = "1 sample per step" if batch == 1 else f"{batch} samples per step"
-        a.plot(one.time, one.error, color=CYCLE[k], label=label)
-        a.axvline(float(one.predicted), color=CYCLE[k], linestyle="--")
+        a.plot(first.time, first.error, color=CYCLE[k], label=label)
+        a.axvline(float(first.predicted), color=CYCLE[k], linestyle="--")
         b.plot(all_of.measured, all_of.predicted, "o^D"[k % 3], color=CYCLE[k], label=label)
         b.plot(all_of.measured, all_of.flow, "o^D"[k % 3], color=CYCLE[k], fillstyle="none")
-    a.axvline(float(one.flow), color=BLACK, linestyle=":", label="predicted without noise")
+    a.axvline(float(first.flow), color=BLACK, linestyle=":", label="predicted without noise")
     a.set(xlabel="training time", ylabel="test error", title="one problem; dashed: predicted")
     a.legend()
     ends = np.array([dataset.measured.min(), dataset.measured.max()])

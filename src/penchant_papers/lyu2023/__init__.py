@@ -8,6 +8,7 @@ paper = Paper(
     title="Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce Grokking",
     authors=("Kaifeng Lyu", "Jikai Jin", "Zhiyuan Li", "Simon S. Du", "Jason D. Lee", "Wei Hu"),
     year=2023,
+    url="https://arxiv.org/abs/2311.18817",
     form="poster",
     statements={
         "L-A3": "wide_starts",

@@ -180,14 +180,21 @@ def check(dataset: Dataset, links: Dataset) -> Evidence:
         ],
         plots=[
             Plot(
-                "the teacher is found at the jump",
-                "time in units of the forecast",
-                r"$|W - W^*|/|W^*|$",
+                title,
+                "teacher",
+                "relative distance of $U U^T - V V^T$",
                 [
-                    Series(f"teacher {k}", [EARLY, LATE], dataset.error.isel(seed=k))
-                    for k in range(min(5, dataset.sizes["seed"]))
+                    Series(f"to {name}", dataset.seed.values, moment[key].values, "points")
+                    for name, key in (
+                        ("the kernel interpolant", "to_kernel"),
+                        ("the teacher, which has the least nuclear norm", "error"),
+                    )
                 ],
                 y_scale="log",
+            )
+            for title, moment in (
+                (f"before the jump, at {EARLY:g} times the forecast", early),
+                (f"after the jump, at {LATE:g} times the forecast", late),
             )
         ],
     )

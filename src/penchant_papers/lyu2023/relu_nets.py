@@ -19,6 +19,7 @@ from penchant.lab import (
     Series,
     at_most,
     drawn,
+    lower_share,
     margin_of_mean,
     sized,
 )
@@ -28,6 +29,7 @@ from penchant_papers.lyu2023.runs import joint_rate
 
 POINTS, FEATURES, NEW = 6, 6, 200
 SCALED, STEP = 10.0, 0.05  # the step is the smaller of SCALED/|theta|^2 and STEP
+MOST = 0.5  # of the nets are to classify their points; the theorem is about those
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +172,9 @@ study = sized(
 
 def check(dataset: Dataset) -> Evidence:
     """Both distances fall with alpha: to the kernel SVM before the jump, to KKT after it."""
+    learned = (abs(dataset.before) + abs(dataset.after) < np.inf).all("log_alpha")
+    total, kept = dataset.sizes["instance"], int(learned.sum())
+    dataset = dataset.isel(instance=learned.isel(seed=0).values)
     first, last = (dataset.isel(log_alpha=k, seed=0) for k in (0, -1))
     kernel = at_most(highest(last.own / first.own), 0.85)
     kkt = at_most(highest(last.after / first.after), 0.85)
@@ -177,7 +182,7 @@ def check(dataset: Dataset) -> Evidence:
     sizes = ", ".join(f"{a:g}" for a in dataset.log_alpha.values)
     x, means = dataset.log_alpha.values, dataset.mean(("seed", "instance"))
     return Evidence(
-        ran=f"{dataset.sizes['instance']} differences of two copies of a net of 12 ReLU units, six "
+        ran=f"{kept} differences of two copies of a net of 12 ReLU units, six "
         "Gaussian points in $R^6$ with the signs of $x_1 x_2$, logistic loss, descent with rate = "
         rf"$1/\alpha$, $c = 1/2$, $\log \alpha$ = {sizes}",
         checks={
@@ -194,9 +199,9 @@ def check(dataset: Dataset) -> Evidence:
             "another start against the own": near.control(lowest(last.other / last.own)),
         },
         premises={
-            "all points are classified correctly at both moments": (
-                bool(np.isfinite([*first.before, *first.after, *last.before, *last.after]).all()),
-                dataset.sizes["instance"],
+            "most nets classify all points correctly at both moments; the others are left out": (
+                lower_share(kept, total) >= MOST,
+                f"{kept} of {total}",
             ),
         },
         findings=[
@@ -211,21 +216,21 @@ def check(dataset: Dataset) -> Evidence:
         ],
         plots=[
             Plot(
-                "both distances fall with the start",
+                "before the jump: near the kernel SVM of the own start",
                 r"$\log \alpha$",
-                "mean over the nets",
+                "angle in degrees, mean over the nets",
                 [
-                    Series("angle to the kernel SVM at $1 - c$, degrees", x, means.own.values),
-                    Series("angle to that of another start", x, means.other.values, "dashed"),
+                    Series("to the kernel SVM, at $1 - c$", x, means.own.values),
+                    Series("control: to that of another start", x, means.other.values, "dashed"),
                 ],
             ),
             Plot(
-                "KKT after the jump, not before",
+                "after the jump: nearer to a KKT point",
                 r"$\log \alpha$",
-                "mean KKT residual",
+                "KKT residual, mean over the nets",
                 [
-                    Series("at $1 + c$", x, means.after.values),
-                    Series("at $1 - c$", x, means.before.values, "dashed"),
+                    Series("after the jump, at $1 + c$", x, means.after.values),
+                    Series("before the jump, at $1 - c$", x, means.before.values, "dashed"),
                 ],
             ),
         ],

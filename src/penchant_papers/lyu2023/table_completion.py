@@ -104,7 +104,8 @@ def cell(
     """One run in the time of the mean loss to t = end/decay, its forecast and when it fell."""
     problem, limits, tries = drawn_table(dimension, seen_pairs(fraction), seed, slack=slack)
     model, mean = DifferenceFactorization(alpha=alpha), MeanLoss(problem.samples, decay)
-    predicted = forecast(model, problem, mean.rate)  # before training
+    # before training; the test error falls later than the predictor turns, at d = 97 by a third
+    predicted = forecast(model, problem, mean.rate, measure=problem.test_error)
     path = trained(model, problem, mean.rate, end / mean.rate, records, rtol)
     matrices, t = path.predictor.values, path.t.values
     curves = {name: path[name].values for name in ("test_error", "parameter_norm", "turn")} | {
@@ -180,7 +181,7 @@ study = sized(
         "jump": "time at which the late fall of the test error is half done",
         "t1": "time from which the training error stays below the level",
         "t2": "time from which the test error stays below the level",
-        "forecast": "time of the transition, predicted before training",
+        "forecast": "time of half of the fall of the test error, predicted before training",
         "forecast_low": "lower end of the predicted interval",
         "forecast_high": "upper end of the predicted interval",
         "theory": r"$(1/\lambda) \log \alpha$; NaN up to $\alpha = 1$",
@@ -229,7 +230,7 @@ def check(dataset: Dataset) -> Evidence:
         name: np.log(dataset[name] / dataset.jump).mean("seed").values
         for name in ("forecast", "theory")
     }
-    time = within(furthest(logs["forecast"]), tolerance=np.log(1.2))
+    time = within(furthest(logs["forecast"]), tolerance=np.log(1.1))
     tries = int(dataset.tries.isel(decay=0).sum())
     certified, determined = (
         below(max(float(run[name]) for run in runs), 1e-8)

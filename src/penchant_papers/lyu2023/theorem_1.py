@@ -85,9 +85,9 @@ def network_cell(seed: int, log_alpha: float, *, c: float) -> dict[str, float | 
 def flow_cell(seed: int, depth: int) -> dict[str, float]:
     """How far the exact flow is from training in the parameters, through the transition."""
     data, z = data_set(seed), np.array([0.5, 1.5, 3.0, 4.5])
-    one = exact(data, 3.0, 1e-3, z, depth, rtol=1e-9).predictor.values
-    other = in_parameters(data, 3.0, 1e-3, z, depth).predictor.values
-    return {"apart": max(distance(a, b) for a, b in zip(one, other, strict=True))}
+    reduced = exact(data, 3.0, 1e-3, z, depth, rtol=1e-9).predictor.values
+    trained = in_parameters(data, 3.0, 1e-3, z, depth).predictor.values
+    return {"apart": max(distance(a, b) for a, b in zip(reduced, trained, strict=True))}
 
 
 MOMENTS = ["moment"]  # half of the time, and the time

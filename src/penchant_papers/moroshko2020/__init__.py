@@ -11,6 +11,7 @@ paper = Paper(
         *("Jason D. Lee", "Nathan Srebro", "Daniel Soudry"),
     ),
     year=2020,
+    url="https://arxiv.org/abs/2007.06738",
     statements={
         "M-F1": "figures.figure_1",
         "M-T1": "theorem_1",

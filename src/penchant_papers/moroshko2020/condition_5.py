@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import functools
+import json
 
 import numpy as np
 
-from penchant import Classification, DiagonalNet
-from penchant.lab import Dataset, Evidence, Experiment, at_most, drawn, log_log, sized, within
-from penchant.measures import Stability, stability
+from penchant import Classification, DiagonalNet, DualFlow
+from penchant.lab import (
+    Dataset,
+    Evidence,
+    Experiment,
+    at_least,
+    at_most,
+    drawn,
+    log_log,
+    sized,
+    within,
+)
+from penchant.measures import Stability, angle, stability
 from penchant.models import linearize
+from penchant.plotting import latex
 from penchant.problems import separable_points, three_points
-from penchant.solvers import ratchet_path
+from penchant.solvers import max_margin_path, ratchet_path, separation
 from penchant_papers.instances import slope
-from penchant_papers.moroshko2020.stopping import FLOWS, max_margin_of, stops, trained
+from penchant_papers.moroshko2020.ratchets import MUS, ROUNDING, RatchetCase, steepest_fall
+from penchant_papers.moroshko2020.stopping import FLOWS, NEAR, max_margin_of, stops, trained
 
 FINE = 60  # records a decade
 
@@ -26,7 +39,7 @@ def cell(stop: str, alpha: float, *, flow: str, limit: str) -> dict[str, float]:
     """
     panel, mu = stop.split()[0], float(stop.split()[1])
     problem, net = three_points(panel), DiagonalNet(2, alpha=alpha)
-    path = trained(problem, net, [alpha**2 / mu], FLOWS[flow](), per_decade=FINE)
+    path = trained(problem, net, [alpha**2 / mu], FLOWS[flow](rtol=1e-9), per_decade=FINE)
     if limit == "flow":
         beta = ratchet_path(problem.X, problem.y, 2, mus=[mu]).beta[0]
     else:
@@ -62,12 +75,14 @@ study = sized(
     function=cell,
     arguments={"flow": "dual", "limit": "flow"},
     grid={"stop": ["3b 0.001", "3d 0.3", "3d 0.001"], "alpha": [10.0, 30.0, 100.0]},
+    tiny={"grid": {"alpha": [10.0, 100.0]}},
 )
 linear = sized(
     "M-C5-linearized",
     function=linearized_cell,
     grid={"depth": [2, 3], "alpha": [1.0, 30.0]},
     seeds=2,
+    tiny={"seeds": 1},
     printed={"seeds": 20},
 )
 parameters = sized(
@@ -78,22 +93,91 @@ parameters = sized(
 )
 
 
-def uniform_cell(points: str, *, mus: list[float]) -> dict[str, list[float]]:
-    """The same exponents at many accuracies alpha^2/mu, judged by training from two alphas."""
-    return {"exponent": stops(three_points(points), mus)[0].tolist()}
+def latest(run: Dataset, first: float) -> tuple[float, int]:
+    """The condition for every stopping accuracy from `first` on: each record is one.
+
+    The largest smoothed margin up to which, over all of them, a sample that is off the margin where
+    training stops was at it before; and how many there are.
+    """
+    run = run.isel(time=np.flatnonzero(run.smoothed_margin.values >= 1))
+    g, margins = run.smoothed_margin.values, run.margins.values
+    ratio = margins / margins.min(axis=1, keepdims=True)
+    at_it = np.where(ratio < 1 + NEAR, g[:, None], 1.0)
+    since = np.where(ratio > 1 + 2 * NEAR, np.maximum.accumulate(at_it, axis=0), 1.0)
+    stops_there = g >= first
+    return float(since[stops_there].max()), int(stops_there.sum())
+
+
+def uniform_cell(points: str, *, largest: float) -> dict[str, float]:
+    """The exponent in alpha of `latest` from 0.1 alpha^2 to `largest` alpha^2, and the stops."""
+    problem, alphas = three_points(points), (1e2, 1e3)
+    runs = [
+        trained(
+            problem,
+            DiagonalNet(2, alpha=alpha),
+            [largest * alpha**2],
+            DualFlow(rtol=1e-3 * NEAR),
+            per_decade=40,
+        ).dataset
+        for alpha in alphas
+    ]
+    pairs = [latest(run, 0.1 * alpha**2) for run, alpha in zip(runs, alphas, strict=True)]
+    since = np.array([value for value, _ in pairs])
+    return {"exponent": slope(np.array(alphas), since), "stops": min(n for _, n in pairs)}
 
 
 uniform = sized(
     "M-C5-uniform",
     function=uniform_cell,
-    arguments={"mus": [1.0, 0.1, 0.01, 1e-3, 1e-5, 1e-7, 1e-9]},
+    arguments={"largest": 1e9},
     grid={"points": ["3b", "3c", "3d"]},
-    dims={"exponent": ["mu"]},
-    tiny={"arguments": {"mus": [1.0, 0.01, 1e-5]}},
+    tiny={"arguments": {"largest": 1e5}},
 )
 
 
-def check(dataset: Dataset, linear: Dataset, parameters: Dataset, uniform: Dataset) -> Evidence:
+def like_3d(seed: int) -> Classification:
+    """The points of panel 3d, each entry moved by 0.3 of their mean times a Gaussian number."""
+    rows = three_points("3d").signed_rows
+    noise = np.random.default_rng([seed, 5]).standard_normal(rows.shape)
+    return Classification(rows + 0.3 * rows.mean() * noise, np.ones(len(rows)))
+
+
+def kink_of(problem: Classification) -> float | None:
+    """mu_0 where a sample enters the margin of the Q path, if the path is like that of panel 3d.
+
+    No dual weight falls above mu_0, and one does below.
+    """
+    if separation(problem.X, problem.y).margin <= 0.1:
+        return None
+    l1, l2 = (problem.signed_rows @ max_margin_of(problem, name) for name in ("l1", "l2"))
+    if not (l2 > l2.min() + 1e-6).any() or ((l1 < l1.min() + 1e-6) == (l2 < l2.min() + 1e-6)).all():
+        return None
+    case = RatchetCase(problem, 2)
+    changes = case.q.changes
+    if not (changes and changes[0].enters and 0.005 < changes[0].mu < 1 and case.falls):
+        return None
+    rising = steepest_fall(case.q.dual[changes[0].mu < MUS]) >= -ROUNDING
+    return float(changes[0].mu) if rising else None
+
+
+def kink_cell(seed: int) -> dict[str, float]:
+    """A set like that of panel 3d, stopped above its kink and far below: exponents and angles."""
+    problem, tries = drawn(like_3d, lambda one: kink_of(one) is not None, 1000 * seed)
+    mu = kink_of(problem)
+    assert mu is not None
+    mus = [2 * mu, 1e-3]
+    (above, below), betas = stops(problem, mus)
+    path = max_margin_path(problem.X, problem.y, 2, mus=mus).beta
+    near, away = angle(betas, path)
+    return {"kink": mu, "above": above, "below": below, "near": near, "away": away, "tries": tries}
+
+
+kinks = sized("M-C5-kinks", function=kink_cell, seeds=8, tiny={"seeds": 1}, printed={"seeds": 100})
+
+
+def check(
+    dataset: Dataset, linear: Dataset, parameters: Dataset, uniform: Dataset, kinks: Dataset
+) -> Evidence:
     """The exponent in alpha of the accuracy needed; zero for the linearized model."""
     alphas = dataset.alpha.values
     since = {
@@ -106,6 +190,12 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset, uniform: Datas
     holds = within(stable, tolerance=0.1)
     lost = within(below, 2.0, 0.1)
     frozen = within(moved.values.max(), tolerance=1e-3)
+    largest = json.loads(uniform.attrs["description"])["arguments"]["largest"]
+    typical = kinks.median("seed")
+    above_kink = within(typical.above, tolerance=0.1)
+    below_kink = within(typical.below, 2.0, 0.1)
+    on_path = at_most(typical.near, 0.01)
+    leaves = at_least(typical.away, 0.01)
     every = at_most(uniform.exponent.sel(points=["3b", "3c"]).max(), 0.1)
     late = float(linear.since.sel(alpha=1.0).min())
     never = int((~linear.stable.astype(bool)).sum())
@@ -116,14 +206,22 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset, uniform: Datas
     return Evidence(
         ran=rf"panels 3b and 3d at depth 2, $\alpha = 10$, 30, 100; {cases} linearized models "
         r"trained in the parameters from $\alpha = 1$ and 30, on sets of 12 points in $R^3$ "
-        f"that do not satisfy the condition from the start ({sets} of {tries} random sets)",
+        f"that do not satisfy the condition from the start ({sets} of {tries} random sets); three "
+        rf"panels at every accuracy from $0.1 \alpha^2$ to ${latex(largest)} \alpha^2$ at which "
+        f"training may stop ({int(uniform.stops.min())} records or more); "
+        f"{kinks.sizes['seed']} sets around the points of panel 3d whose $Q$ path has such a kink",
         checks={
             r"panel 3b, $\mu = 0.001$: exponent in $\alpha$ of the accuracy needed": holds,
             r"panel 3d, $\mu = 0.3$, above the kink: the same exponent": within(
                 above, tolerance=0.1
             ),
             r"panel 3d, $\mu = 0.001$, below the kink: the same exponent": lost,
-            r"panels 3b and 3c, $\mu$ from 1 down to the smallest: largest exponent": every,
+            r"panels 3b and 3c: exponent in $\alpha$ of the largest accuracy needed, over all "
+            "accuracies at which training may stop": every,
+            r"sets like panel 3d, $2 \mu_0$: exponent of the accuracy needed, median": above_kink,
+            r"the same sets at $\mu = 0.001$": below_kink,
+            r"the same sets, $2 \mu_0$: degrees to $\operatorname{argmin} Q_\mu$, median": on_path,
+            r"the same sets at $\mu = 0.001$: the same angle": leaves,
             r"linearized model: largest change of log(since) from $\alpha = 1$ to 30": frozen,
         },
         premises={
@@ -136,8 +234,12 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset, uniform: Datas
         },
         controls={
             "the accuracy at panel 3d below the kink counted as stable": holds.control(below),
-            r"panel 3d: largest exponent over the same $\mu$": every.control(
-                uniform.exponent.sel(points="3d").max()
+            "panel 3d: the same exponent": every.control(uniform.exponent.sel(points="3d")),
+            r"sets like panel 3d, at $\mu = 0.001$ counted as stable": above_kink.control(
+                typical.below
+            ),
+            r"sets like panel 3d, at $2 \mu_0$ counted as off the path": leaves.control(
+                typical.near
             ),
             "panel 3b counted as unstable": lost.control(stable),
             "the network itself, on panel 3d, in place of the linearized model": frozen.control(
@@ -145,6 +247,11 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset, uniform: Datas
             ),
         },
         findings=[
+            r"at each $\alpha$ a stopping function is one of the accuracies at which training may "
+            "stop, so that the largest value over all of them bounds every function of order "
+            r"$\alpha^2$ or more; the source prints no points for panel (d), and "
+            rf"$\mu_0$ of the sets like it is {float(kinks.kink.min()):.2g} to "
+            f"{float(kinks.kink.max()):.2g}",
             r"with $\rho_0$ half-way between 1 and the limit, as in appendix E: panel 3b is "
             r"stable from a loss of $1/e$ or earlier, for every $\alpha$; panel 3d stopped at "
             rf"$\mu = 0.001$ is stable only from {kink:.3g} $\alpha^2$ on, which is not "
@@ -158,7 +265,12 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset, uniform: Datas
                 r"$\log(1/\epsilon)$ beyond which the stability condition holds",
                 r"$\alpha$",
                 "smoothed margin",
-                [(name, alphas, values) for name, values in since.items()],
+                [
+                    (name, alphas, values, style)
+                    for (name, values), style in zip(
+                        since.items(), ("line", "points", "line"), strict=True
+                    )
+                ],
             )
         ],
     )
@@ -168,9 +280,10 @@ experiment = Experiment(
     "M-C5",
     statement="For the linearized model the stability condition holds beyond an accuracy that "
     r"does not depend on $\alpha$; for the network it holds uniformly on the points of Figures "
-    r"3(b) and 3(c), and on those of Figure 3(d) only above the kink of the $Q$ path.",
+    r"3(b) and 3(c), for every stopping accuracy, and on those of Figure 3(d) and of sets like it "
+    "only above the kink of the $Q$ path, below which the flow leaves the path.",
     place="section 4, Condition 5; appendix B, Conditions 8 and 9; appendix E; Figure 3",
-    study=(study, linear, parameters, uniform),
+    study=(study, linear, parameters, uniform, kinks),
     check=check,
     title="Below the kink of the $Q$ path, the accuracy needed for stability grows like "
     r"$\alpha^2$",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant import DiagonalNet
+from penchant import DiagonalNet, NumericalError, ParameterFlow
 from penchant.lab import (
     Array,
     Dataset,
@@ -34,11 +34,15 @@ def cell(seed: int, depth: int, *, alphas: list[float]) -> dict[str, Any]:
     problem = separable_points(4 + seed % 3, 5, margin=0.4, seed=seed)
 
     def log_time(alpha: float, margin: float) -> float:
-        return float(follow(problem, depth, alpha, [margin], 1e-6).log_t.values[0])
+        try:
+            path = follow(problem, depth, alpha, [margin], flow="parameters")
+        except NumericalError:  # rarely an integrator stalls where the path leaves the saddle
+            path = follow(problem, depth, alpha, [margin], flow="dual")
+        return float(path.log_t.values[0])
 
     def linear_time(alpha: float) -> float:
         twin = linearize(DiagonalNet(depth, alpha=alpha))
-        data = trained(problem, twin, [HALF]).dataset
+        data = trained(problem, twin, [HALF], ParameterFlow(rtol=1e-7)).dataset
         return float(data.log_t.values[rows_at(data, [HALF])[0]])
 
     return {

@@ -5,16 +5,28 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from penchant import Classification
-from penchant.lab import Dataset, Evidence, Experiment, at_most, drawn, log_log, sized
+from penchant.lab import (
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_most,
+    drawn,
+    log_log,
+    sized,
+    within,
+)
 from penchant.measures import angle
 from penchant.problems import separable_points
 from penchant_papers.moroshko2020.stopping import follow, max_margin_of, stationarity
 from penchant_papers.moroshko2020.theorem_6 import least_q
 
 MU = 0.1
-NAMES = ("kernel", "between", "rich", "apart", "sooner", "between_l2")
-SCALES = [1e3, 1e5]  # alpha^D
+NAMES = ("kernel", "between", "rich", "rich_q", "rich_double", "apart", "sooner", "between_l2")
+SCALES = [1e2, 1e4]  # alpha^D
 
 
 def steady(problem: Classification) -> bool:
@@ -37,7 +49,8 @@ def set_of(seed: int) -> Classification:
 def cell(seed: int, depth: int, *, loss: str) -> dict[str, Any]:
     """Degrees from the directions of both losses to each other and to what the theorems say.
 
-    kernel: log(1/eps) is alpha^(D/2); between: alpha^D/MU; rich: alpha^(2 D).
+    kernel: log(1/eps) is alpha^(D/2); between: alpha^D/MU; rich: alpha^(2 D). `rich_q` is the angle
+    of argmin Q_mu to l1 at mu = alpha^D/log(1/eps), `rich_double` at twice that mu.
     """
     points = set_of(seed)
     other = Classification(points.X, points.y, loss)
@@ -46,20 +59,20 @@ def cell(seed: int, depth: int, *, loss: str) -> dict[str, Any]:
         "between": least_q(points, depth, MU),
         "rich": max_margin_of(points, "l1"),
     }
-    distances: dict[str, list[float]] = {
-        name: [] for name in (*goals, "apart", "sooner", "between_l2")
-    }
+    distances: dict[str, list[float]] = {name: [] for name in NAMES}
     for scale in SCALES:
         alpha, margins = scale ** (1 / depth), [scale**0.5, scale / MU, scale**2]
-        betas = follow(other, depth, alpha, margins, 1e-8).predictor.values
-        exp = follow(points, depth, alpha, [*margins[:1], scale / (1.1 * MU), *margins[1:]], 1e-8)
-        twins = exp.predictor.values
-        distances["between_l2"].append(float(angle(betas[1], goals["kernel"])))
+        betas = follow(other, depth, alpha, margins, 1e-6).predictor.values
+        exp = follow(points, depth, alpha, [scale / (1.1 * MU), scale / MU], 1e-6).predictor.values
         for name, beta in zip(goals, betas, strict=True):
             distances[name].append(float(angle(beta, goals[name])))
-        distances["apart"].append(float(angle(betas[1], twins[2])))
-        distances["sooner"].append(float(angle(betas[1], twins[1])))
-    return {**distances, "arc": float(angle(goals["rich"], goals["kernel"]))}
+        for name, beta in zip(("sooner", "apart"), exp, strict=True):
+            distances[name].append(float(angle(betas[1], beta)))
+        for times, name in ((1, "rich_q"), (2, "rich_double")):
+            path = least_q(points, depth, times / scale)
+            distances[name].append(float(angle(path, goals["rich"])))
+        distances["between_l2"].append(float(angle(betas[1], goals["kernel"])))
+    return distances
 
 
 study = sized(
@@ -75,47 +88,77 @@ study = sized(
 
 
 def check(dataset: Dataset) -> Evidence:
-    """Where the logistic loss ends, and how far from the exp loss, as alpha grows."""
+    """The rates at which the logistic loss tends to each limit and to the exp loss."""
+
+    def power(name: str) -> DataArray:
+        """The exponent in alpha^D of a distance, for each set and depth."""
+        row = dataset[name]
+        return np.log(row.isel(scale=-1) / row.isel(scale=0)) / np.log(SCALES[-1] / SCALES[0])
+
+    def worst(values: DataArray, predicted: float) -> float:
+        """The median over the sets at the depth where it is further from the prediction."""
+        medians = values.median("seed").values
+        return float(medians[np.abs(medians - predicted).argmax()])
+
+    kernel = within(worst(power("kernel"), -0.5), -0.5, 0.1)
+    between = within(worst(power("between"), -1.0), -1.0, 0.1)
     end = dataset.isel(scale=-1)
-    kernel = at_most((end.kernel / end.arc).median("seed").max(), 0.05)
-    between = at_most(end.between.median("seed").max(), 0.01)
-    falls = at_most((end.rich / dataset.rich.isel(scale=0)).median("seed").max(), 0.6)
-    typical = dataset.apart.median("seed")
-    both = at_most(typical.max(), 0.02)
+    rich = within(worst(end.rich / end.rich_q, 1.0), 1.0, 0.01)
+    falls = at_most((end.rich / dataset.rich.isel(scale=0)).median("seed").max(), 1.0)
+    both = at_most((end.apart / end.between).median("seed").max(), 0.5)
+    typical = dataset.median("seed")
     return Evidence(
         ran=f"exact flows on the logistic loss and on the exp loss, {dataset.sizes['seed']} "
-        f"sets of "
-        r"three points whose support vectors do not change, depths 2 and 3, $\alpha^D = 10^3$ and "
-        r"$10^5$, to $\log(1/\epsilon) = \alpha^{D/2}$, $10 \alpha^D$ and $\alpha^{2 D}$",
+        r"sets of three points whose support vectors do not change, depths 2 and 3, $\alpha^D = "
+        r"100$ and $10^4$, to $\log(1/\epsilon) = \alpha^{D/2}$, $10 \alpha^D$ and $\alpha^{2 D}$; "
+        r"exponents in $\alpha^D$; medians at the worse depth",
         checks={
-            r"$\log(1/\epsilon) = \alpha^{D/2}$: angle to $\ell_2$ over that of $\ell_2$ to "
-            r"$\ell_1$, median": kernel,
-            r"$\log(1/\epsilon) = 10 \alpha^D$: angle to $\operatorname{argmin} Q_{0.1}$, median, "
-            "degrees": between,
-            r"$\log(1/\epsilon) = \alpha^{2 D}$: angle to $\ell_1$, $\alpha^D = 10^5$ over $10^3$, "
-            "median": falls,
-            r"angle between both losses at $\log(1/\epsilon) = 10 \alpha^D$, median, the larger of "
-            "both scales, degrees": both,
+            r"$\log(1/\epsilon) = \alpha^{D/2}$: exponent of the angle to $\ell_2$ (-1/2: it is of "
+            r"the order $1/\log(1/\epsilon)$)": kernel,
+            r"$\log(1/\epsilon) = 10 \alpha^D$: exponent of the angle to $\operatorname{argmin} "
+            r"Q_{0.1}$ (-1 by the rate of Theorem 6)": between,
+            r"$\log(1/\epsilon) = \alpha^{2 D}$: angle to $\ell_1$ over that of "
+            r"$\operatorname{argmin} Q_\mu$ at $\mu = \alpha^{-D}$, the larger scale": rich,
+            r"the angle to $\ell_1$ at the larger scale over that at the smaller": falls,
+            r"$\log(1/\epsilon) = 10 \alpha^D$: angle between both losses over that to the limit": (
+                both
+            ),
         },
         controls={
-            "the exp loss at an accuracy 10 percent smaller: its angle to the logistic loss": (
-                both.control(end.sooner.median("seed").min())
+            "the exp loss at an accuracy 10 percent smaller: the same ratio": both.control(
+                (end.sooner / end.between).median("seed").min()
             ),
             r"$\log(1/\epsilon) = 10 \alpha^D$ counted as the kernel regime": kernel.control(
-                (end.between_l2 / end.arc).median("seed").min()
+                worst(power("between_l2"), -0.5)
             ),
+            r"$\log(1/\epsilon) = \alpha^{2 D}$: the angle over that of $\operatorname{argmin} Q$ "
+            r"at $2 \mu$": rich.control((end.rich / end.rich_double).median("seed").max()),
         },
+        findings=[
+            r"angles at $\alpha^D = 10^4$, medians in degrees: "
+            + ", ".join(
+                f"{float(typical[name].isel(scale=-1).sel(depth=D)):.2g} to {text} ($D = {D}$)"
+                for name, text in (
+                    ("kernel", r"$\ell_2$"),
+                    ("between", r"$\operatorname{argmin} Q_{0.1}$"),
+                    ("rich", r"$\ell_1$"),
+                    ("apart", "the exp loss"),
+                )
+                for D in dataset.depth.values
+            )
+        ],
         plots=[
             log_log(
-                r"both losses at $\log(1/\epsilon) = 10 \alpha^D$",
+                r"the losses agree at equal $\log(1/\epsilon)$, here $10 \alpha^D$",
                 r"$\alpha^D$",
-                "angle in degrees, median",
+                "degrees between both losses, median",
                 [
-                    *((f"$D = {D}$", SCALES, typical.sel(depth=D)) for D in dataset.depth.values),
+                    ("$D = 2$, at equal loss", SCALES, typical.apart.sel(depth=2)),
+                    ("$D = 3$, at equal loss", SCALES, typical.apart.sel(depth=3)),
                     (
-                        r"$D = 2$, exp loss at $9 \alpha^D$",
+                        "$D = 2$, exp loss stopped 10 % earlier",
                         SCALES,
-                        dataset.sooner.sel(depth=2).median("seed"),
+                        typical.sooner.sel(depth=2),
                         "dashed",
                     ),
                 ],

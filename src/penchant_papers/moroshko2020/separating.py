@@ -28,7 +28,7 @@ def cell(points: str, alpha: float, *, records: int, seed: int) -> dict[str, Any
     """The smallest margin over |w| along a flow of depth 2, and that of the mean of the data."""
     problem = points_of(points, 5, 4, margin=0.1, seed=seed)
     margins = rising_margins(2, alpha, points=records, end=1e4, least_end=1e3)
-    beta = follow(problem, 2, alpha, margins, 1e-8).predictor.values
+    beta = follow(problem, 2, alpha, margins, 1e-6).predictor.values
     smallest = (beta @ problem.signed_rows.T).min(axis=1) / np.linalg.norm(beta, axis=1)
     mean = problem.signed_rows.mean(axis=0)
     return {

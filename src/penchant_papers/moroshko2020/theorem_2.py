@@ -15,6 +15,7 @@ from penchant.lab import (
     Experiment,
     at_most,
     log_log,
+    margin_of_mean,
     sized,
     within,
 )
@@ -37,6 +38,7 @@ from penchant_papers.moroshko2020.stopping import (
 from penchant_papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
 
 CLOCK = np.geomspace(1e3, 1e8, 6)
+HALVED = 0.5  # between 0, where residuals tend to, and 1, where those of the kernel stay
 
 
 def tangent_residual(problem: Classification, model: Model, u: Array) -> float:
@@ -163,8 +165,8 @@ nets = sized(
     function=net_cell,
     arguments={"tangent": False},
     grid={"net": list(NETS)[1:]},
-    seeds=5,
-    printed={"seeds": 12},
+    seeds=16,
+    printed={"seeds": 40},
 )
 
 
@@ -185,7 +187,8 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
         )
         for D in (2, 3)
     }
-    every = at_most(nets.fall.median("seed").max(), 0.2)
+    logs = [np.log(row.values) for row in nets.fall.transpose("net", "seed")]
+    every = at_most(max(np.exp(row.mean() + margin_of_mean(row)) for row in logs), HALVED)
     drawn = ends.away.drop_sel(run=PANELS).values
     typical = [np.median(drawn)] if drawn.size else []  # slow where two points nearly tie
     point = within(max(*ends.away.sel(run=PANELS).values, *typical), tolerance=0.01)
@@ -203,8 +206,8 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
             **rates,
             r"$D = 3$, loss $e^{-10^8}$: angle to a certified stationary point of $\ell_{2/3}$, "
             "degrees, largest of the panels and of the median over random sets": point,
-            "nets of four kinds: KKT residual at loss $e^{-10^5}$ over that at $e^{-10}$, median "
-            "over random data, worst kind": every,
+            "nets of four kinds: KKT residual at loss $e^{-10^5}$ over that at $e^{-10}$, "
+            "geometric mean over random data, worst kind (0.999 upper limit)": every,
         },
         premises={"panel 4b ends at two points from two starts": (differ > 10, differ)},
         controls={
@@ -212,7 +215,7 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
             "the linearized net on panel 3b, $D = 2$: the same exponent": first_rate.control(
                 rate(linearized.defect.isel(depth=0, alpha=0))
             ),
-            "$u - u(0)$ and the features of the start, quadratic units: the same median": (
+            "$u - u(0)$ and the features of the start, quadratic units: the median": (
                 every.control(nets.fall_tangent.sel(net=QUADRATIC).median())
             ),
             r"the endpoint of panel 4b from $\alpha = 0.5$ in place of that from "

@@ -8,6 +8,7 @@ paper = Paper(
     title="Grokking Beyond the Euclidean Norm of Model Parameters",
     authors=("Pascal Jr. Tikeng Notsawo", "Guillaume Dumas", "Guillaume Rabusseau"),
     year=2025,
+    url="https://arxiv.org/abs/2506.05718",
     form="blog post",
     statements={
         "N-F1": "figures.figure_1",

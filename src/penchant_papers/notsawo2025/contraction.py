@@ -34,21 +34,21 @@ BETAS = np.linspace(0, 0.9, 91)
 def cell(loss: str, *, count: int, seed: int) -> dict[str, Any]:
     """Largest violations of every line of the proof over `count` steps on one loss."""
     place = list(LOSSES).index(loss)
-    g, one = LOSSES[loss], trials(LOSSES[loss], count, (seed, place))
-    claimed = printed_delta(g, one.step, one.beta)
+    g, drawn = LOSSES[loss], trials(LOSSES[loss], count, (seed, place))
+    claimed = printed_delta(g, drawn.step, drawn.beta)
     # N's assumption 3: step < 2/L and 0 < delta < 2; and what the corrected theorem allows
-    printed = one.where((one.step < 2 / g.L) & (claimed > 0) & (claimed < 2))
-    right = one.where((one.beta < 1) & (one.step < 2 / (g.L * (1 + one.beta))))
+    printed = drawn.where((drawn.step < 2 / g.L) & (claimed > 0) & (claimed < 2))
+    right = drawn.where((drawn.beta < 1) & (drawn.step < 2 / (g.L * (1 + drawn.beta))))
     return {
         "admitted": len(printed.x),
         "step_printed": excess(printed, printed_delta),
         "step_corrected": excess(right, delta),
-        "step_signed": excess(one, signed_delta),
+        "step_signed": excess(drawn, signed_delta),
         "step_opposed": excess(right, opposed_delta),
-        "line_printed": third_line(one, 0.5),
-        "line_corrected": third_line(one, 1.0),
-        "bracket_printed": last_bracket(one, 1.0),
-        "bracket_corrected": last_bracket(one, -1.0),
+        "line_printed": third_line(drawn, 0.5),
+        "line_corrected": third_line(drawn, 1.0),
+        "bracket_printed": last_bracket(drawn, 1.0),
+        "bracket_corrected": last_bracket(drawn, -1.0),
         "bound_printed": smooth_bound(g, count, True, seed=seed),
         "bound_corrected": smooth_bound(g, count, False, seed=seed),
         "bound_with_mu": smooth_bound(g, count, False, g.mu / g.L, seed),
@@ -78,8 +78,8 @@ def examples() -> dict[str, Any]:
 
 def factor(step: float, beta: float, direction: float) -> float:
     """g after one step on x^2/2 from x = 1 with H = direction * G, over g before the step."""
-    one = np.ones((1, 1))
-    trial = Trials(UNIT, one, direction * one, np.array([step]), np.array([beta]))
+    start = np.ones((1, 1))
+    trial = Trials(UNIT, start, direction * start, np.array([step]), np.array([beta]))
     return float((trial.after / trial.g)[0])
 
 
@@ -141,12 +141,12 @@ by_hand = sized("N-PL-examples", function=examples, dims={"opposed": ["beta"]})
 def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
     """The largest violation of every printed line, and of the corrected one."""
     worst = {str(name): v.max().item() for name, v in dataset.items() if v.dtype.kind == "f"}
-    one = {str(name): v.item() for name, v in by_hand.items() if v.ndim == 0}
+    exact = {str(name): v.item() for name, v in by_hand.items() if v.ndim == 0}
     step = at_most(worst["step_printed"], tolerance=1e-9)
-    many = at_most(one["chain_printed"], tolerance=1e-9)
+    many = at_most(exact["chain_printed"], tolerance=1e-9)
     line = within(worst["line_printed"], tolerance=1e-9)
     sign = within(worst["bracket_printed"], tolerance=1e-9)
-    strict = at_most(one["strict_printed"], -1e-6)
+    strict = at_most(exact["strict_printed"], -1e-6)
     lemma = at_most(worst["bound_printed"], tolerance=1e-9)
     second = at_most(worst["slope"], 1.0, 1e-9)
     printed = {
@@ -156,8 +156,8 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
         "proof, line with the bracket: largest difference to the line before": sign,
         r"$r$-CL of $x^2/2$ at $x = 1$: $4 g - r^2 \chi$, clearly below 0": strict,
     }
-    corrected = [worst["step_corrected"], one["chain_corrected"], worst["line_corrected"]]
-    corrected += [worst["bracket_corrected"], one["strict_corrected"]]
+    corrected = [worst["step_corrected"], exact["chain_corrected"], worst["line_corrected"]]
+    corrected += [worst["bracket_corrected"], exact["strict_corrected"]]
     violation = "largest relative violation"
     least, fewest = float(dataset.least_pl.min()), int(dataset.admitted.min())
     return Evidence(
@@ -184,15 +184,15 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
         counterexample={
             "one step": r"$g = x^2/2$ ($\mu = L = 1$), $h = (x - 2)^2/2$, $x = 1$, $\alpha = "
             r"\beta = 0.1$: $G = 1$, $H = -1$; $g$ falls by the factor "
-            rf"{one['opposite']:.4f}, not $1 - \delta = {1 - at(printed_delta, 0.1, 0.1):.4f}$",
+            rf"{exact['opposite']:.4f}, not $1 - \delta = {1 - at(printed_delta, 0.1, 0.1):.4f}$",
             r"$\delta$ above 1": r"$\alpha = \beta = 1/2$: $\delta = "
             f"{at(printed_delta, 0.5, 0.5):.4f}$, so the loss would become negative for every "
             "$h$",
             "step below $2/L$ is not enough": r"$\alpha = 1.9$, $\beta = 0.2$, $H = G$: $g$ grows "
-            rf"by the factor {one['parallel']:.3f} while $\delta = "
+            rf"by the factor {exact['parallel']:.3f} while $\delta = "
             f"{at(printed_delta, 1.9, 0.2):.3f}$",
             "the signs alone are not enough": r"$\alpha = 1.6$, $\beta = 0.1$, $H = G$: factor "
-            rf"{one['parallel_shorter']:.4f} > $1 - \delta = "
+            rf"{exact['parallel_shorter']:.4f} > $1 - \delta = "
             f"{1 - at(signed_delta, 1.6, 0.1):.4f}$ of the bracket with the right signs; for "
             r"$\alpha L > 4/3$ the halved cross term matters",
             "CL": r"$x^2/2$ at $x = 1$: $\chi = 2$, $r^2 = 2 g/\mu = 1$, $4 g = 2 = r^2 \chi$",
@@ -212,7 +212,7 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
             "$x$ and $y$ in the lower bound), but the proof shows, and the second point and "
             r"the theorem use, the inequality with $\nabla \phi(x)$",
             r"the corrected $\delta$ is attained: on $x^2/2$ with $H = -G$ ($\alpha L \leq 1$) or "
-            f"$H = G$ (above) it is exact to {one['attained']:.0e}",
+            f"$H = G$ (above) it is exact to {exact['attained']:.0e}",
             "'CL is a strengthening of PL': the implication shown is PL on $R^p$ => CL at every "
             "$x$, so CL is the weaker condition",
             r"(i) of the paper has the premise $\beta|H| \leq |G|$ with equality allowed: with $g "
@@ -220,11 +220,11 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
             r"ever moves, so no $\delta > 0$ exists; $\gamma < 1$ is needed",
             r"(ii) holds only for $\tau = 1 - (1 + \gamma) \alpha L$: on $x^2/2$ with $h = |x|$, "
             r"$\alpha = 0.9$, $\gamma = \tau = 0.9$ and $t = 3$, $\beta|H| - |G| = "
-            f"{one['dominance']:+.3f}$ at $k = 2$; and $L_h$ is defined with the largest "
+            f"{exact['dominance']:+.3f}$ at $k = 2$; and $L_h$ is defined with the largest "
             r"entry of $H$ but used for $|H|_2$, which is $\sqrt{p}$ times larger for $\ell_1$",
             r"proof of (ii): $\sigma_{\max}(\mathrm{Hessian}) \leq \sqrt{p} \max|\mathrm{entry}|$ "
             r"is wrong, $p \max|\mathrm{entry}|$ is right: $(x_1 + ... + x_9)^2/2$ has "
-            rf"$\sigma_{{\max}} = {one['spectral_norm']:.0f} > 3$",
+            rf"$\sigma_{{\max}} = {exact['spectral_norm']:.0f} > 3$",
             r"smaller slips: the update is printed for $t > 1$ ($t \geq 0$); $||\phi(y) - "
             r"\phi(x)||$ for the gradients in lemma 1; $(1 - \delta)^2 (g(x^1) - g^*)$ for "
             "$g(x^0)$",

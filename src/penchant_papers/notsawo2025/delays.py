@@ -157,7 +157,7 @@ def evidence(
     }
     power = f"deviation of the exponent of {error} in"
     in_beta = {rf"largest {power} $\beta$ from 1": by_beta}
-    faint, one = noisy.isel(noise=0, seed=0), steps.isel(seed=0)
+    faint, run = noisy.isel(noise=0, seed=0), steps.isel(seed=0)
     return Evidence(
         checks={
             **time,
@@ -186,8 +186,8 @@ def evidence(
             "numerator": rf"$(t_2 - t_1)\,\mathrm{{step}}\,\beta/{words.gap}$ = "
             f"{listed(ratios, '.2f')} without noise: the error is not as claimed at "
             "the printed $t$",
-            "error": rf"{error}/(step $\beta$) = {listed(one.to_truth / one.step_beta, '.0f')} at "
-            rf"step $\beta$ = {listed(one.step_beta, '.1g')}",
+            "error": rf"{error}/(step $\beta$) = {listed(run.to_truth / run.step_beta, '.0f')} at "
+            rf"step $\beta$ = {listed(run.step_beta, '.1g')}",
             "noise": f"at a signal-to-noise ratio of {1 / float(faint.noise):g}: {error}/(step "
             rf"$\beta$) = {listed(faint.to_truth / faint.step_beta, '.0f')} at $\beta$ = "
             f"{listed(noisy.beta)}",

@@ -15,6 +15,8 @@ from penchant.lab import (
     Dataset,
     Evidence,
     Experiment,
+    Plot,
+    Series,
     at_least,
     at_most,
     exponents,
@@ -328,17 +330,36 @@ def check(dataset: Dataset, dominances: Dataset, precisions: Dataset) -> Evidenc
                 r"strength $\beta$",
                 r"$g$ at the last step with $\beta |H| \leq |G|$",
                 [
-                    ("first loss", BETAS, precisions.reached.isel(seed=0)),
-                    (r"$\beta^2$", BETAS, BETAS**2, "dashed"),
+                    ("first of the losses", BETAS, precisions.reached.isel(seed=0)),
+                    (r"the order $\beta^2$", BETAS, BETAS**2, "dashed"),
                 ],
-            )
+            ),
+            Plot(
+                "only the opposing penalty leaves the printed ball",
+                "run, by its distance",
+                "largest distance to the start over $r$",
+                [
+                    *(
+                        Series(typeset(penalty), rank, np.sort(one.values.ravel()), "points")
+                        for penalty in PENALTIES
+                        for one in [dataset.far_printed.sel(penalty=penalty)]
+                        for rank in [np.arange(1, one.size + 1)]
+                    ),
+                    Series("the printed ball", [1, count], [1.0, 1.0], "dashed"),
+                ],
+                y_scale="log",
+            ),
         ],
     )
 
 
 def listed_names() -> str:
     """The penalties in a sentence."""
-    return ", ".join(name.replace("l1", r"$\ell_1$") for name in PENALTIES)
+    return ", ".join(map(typeset, PENALTIES))
+
+
+def typeset(penalty: str) -> str:
+    return penalty.replace("l1", r"$\ell_1$")
 
 
 experiment = Experiment(

@@ -108,7 +108,7 @@ def evidence(dataset: Dataset, far: Dataset, ran: str, a: str) -> Evidence:
     order = at_least(powers, 0.7)
     fit, pull = at_least(dataset.before.min(), 1.0), at_most(dataset.after.max(), 1.0)
     t1 = sorted({int(t) for t in weakest.t1.values.flat})
-    one = weakest.isel(dict.fromkeys(weakest.status.dims, 0))
+    first = weakest.isel(dict.fromkeys(weakest.status.dims, 0))
     return Evidence(
         ran=f"{weakest.t1.size} {ran}, with noise over signal {listed(dataset.noise)} (powers), "
         r"step 0.1, $\beta$ $10^{-4}$ to $10^{-6}$, start $10^{-6}$, "
@@ -150,8 +150,8 @@ def evidence(dataset: Dataset, far: Dataset, ran: str, a: str) -> Evidence:
                 "steps",
                 r"norm of a part of the gradient, $\beta = 10^{-6}$",
                 [
-                    ("$|G|$, loss", one.taken, one.G),
-                    (r"$\beta |H|$, penalty", one.taken, one.H),
+                    ("$|G|$, loss", first.taken, first.G),
+                    (r"$\beta |H|$, penalty", first.taken, first.H),
                 ],
             ),
             log_log(

@@ -171,10 +171,10 @@ def falls_and_rises(dataset: Dataset) -> NDArray[np.bool_]:
 
 def check(dataset: Dataset) -> Evidence:
     """The outputs, place and value of the minimum, and whether w is the norm or its square."""
-    of = dataset.a, dataset.b, dataset.degree
-    a, b, L = of
-    at, value = minimum(*of)
-    predicted = w(*of, dataset.scale)
+    nets = dataset.a, dataset.b, dataset.degree
+    a, b, L = nets
+    at, value = minimum(*nets)
+    predicted = w(*nets, dataset.scale)
     same = within(dataset.change.max(), tolerance=1e-9)
     place = within(relative(dataset.best_scale, at).max(), tolerance=1e-6)
     bottom = within(relative(dataset.least, value).max(), tolerance=1e-9)

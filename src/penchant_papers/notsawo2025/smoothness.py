@@ -82,10 +82,10 @@ def feasible_cell(*, seed: int, count: int) -> dict[str, int]:
     beta = np.exp(rng.uniform(-3, 3, count))
     wrong = wrong_box = 0
     for (mu, L), a, b in zip(sizes, step, beta, strict=True):
-        one = quadratic((mu, L))
-        inside = a < 2 / L and 0 < at(one, a, b) < 2
-        wrong += inside != (a < 2 / L and b < most_beta(one, a))
-        wrong_box += inside != (a < 2 / L and b < most_beta(one, 1 / L))
+        loss = quadratic((mu, L))
+        inside = a < 2 / L and 0 < at(loss, a, b) < 2
+        wrong += inside != (a < 2 / L and b < most_beta(loss, a))
+        wrong_box += inside != (a < 2 / L and b < most_beta(loss, 1 / L))
     return {"wrong": wrong, "wrong_box": wrong_box}
 
 
@@ -300,14 +300,16 @@ def check(nets: Dataset, lemma: Dataset, feasible: Dataset, strength: Dataset) -
         ],
         plots=[
             log_log(
-                "N's net: its outputs do not grow by one power of $c$",
+                "without biases the net grows by one power of $c$, with them it does not",
                 "factor $c$ of all parameters",
                 r"$|f(c \theta)/f(\theta)|$ of one start",
                 [
                     (f"{net}, {place} logit", FACTORS, one.isel(output=k), style)
-                    for net, style in zip(TOKENS, ("line", "dashed"), strict=True)
+                    for net, style, places in zip(
+                        TOKENS, ("line", "dashed"), (("first", "second"), ("every",)), strict=True
+                    )
                     for one in [nets.grown.sel(net=net).isel(seed=0)]
-                    for k, place in enumerate(("first", "second"))
+                    for k, place in enumerate(places)
                 ],
             )
         ],

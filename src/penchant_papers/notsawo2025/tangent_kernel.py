@@ -70,8 +70,8 @@ def at(dataset: Dataset, name: str, place: int, task: str | None = None) -> Arra
 def curves(dataset: Dataset, names: dict[str, str], task: str) -> list[Series]:
     """Measures of the first run from the largest start, at equally spaced times."""
     even = [int(np.abs(SHARES - share).argmin()) for share in np.linspace(0.25, 1.75, 61)]
-    one = dataset.isel(log_gamma=-1, instance=0, place=sorted(set(even))).sel(task=task)
-    return [Series(text, one.share.values, one[name].values) for name, text in names.items()]
+    run = dataset.isel(log_gamma=-1, instance=0, place=sorted(set(even))).sel(task=task)
+    return [Series(text, run.share.values, run[name].values) for name, text in names.items()]
 
 
 def check_direction(dataset: Dataset) -> Evidence:

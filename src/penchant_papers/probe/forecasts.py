@@ -67,7 +67,7 @@ study = sized(
     },
     printed={"grid": {"seed": list(range(100))}},
 )
-league = sized(  # the table of docs/theory.md
+league = sized(  # the table of docs/theory
     "watch-forecast-league",
     title="Forecasts of grokking in 40 settings, 28 of which are settings of development",
     function=league_cell,

@@ -2,7 +2,7 @@
 
 Rules are fitted on DEVELOPMENT with seed 1, and on the runs of tests/support/jump_points.py. The
 settings of `random_run` had no part in that. LEAGUE is run with seed 2 for the table of
-docs/theory.md; a dozen of its settings are not in DEVELOPMENT, the other 28 are.
+docs/theory; a dozen of its settings are not in DEVELOPMENT, the other 28 are.
 """
 
 from __future__ import annotations
@@ -134,14 +134,15 @@ def random_run(
 ) -> ProbeRun:
     """A net of two layers on modular addition by AdamW; even seeds draw NARROW, odd ones WIDE."""
     rng = np.random.default_rng([seed, 23])
-    of = recipe or (NARROW, WIDE)[seed % 2]
+    ranges = recipe or (NARROW, WIDE)[seed % 2]
 
     def between(low: float, high: float) -> float:
         return float(f"{low * (high / low) ** rng.random():.2g}")
 
     net = nets[int(rng.integers(len(nets)))]
-    p = int(rng.integers(of.moduli[0], of.moduli[1] + 1))
-    share = round(float(rng.uniform(*of.shares)), 2)
-    rate, decay, scale = between(*of.rates), between(*of.decays), between(*of.scales[net])
-    hidden, optimizer = int(rng.choice(of.hidden)), str(rng.choice(of.optimizers))
+    p = int(rng.integers(ranges.moduli[0], ranges.moduli[1] + 1))
+    share = round(float(rng.uniform(*ranges.shares)), 2)
+    rate, decay = between(*ranges.rates), between(*ranges.decays)
+    scale = between(*ranges.scales[net])
+    hidden, optimizer = int(rng.choice(ranges.hidden)), str(rng.choice(ranges.optimizers))
     return ProbeRun(net, p, share, optimizer, rate, decay, steps, scale=scale, hidden=hidden)

@@ -67,14 +67,14 @@ MODULUS, SHARE = 17, 0.7  # of the addition, and its share of pairs to train on
 
 def cell(setting: str, seed: int, *, samples: int, probes: int, steps: int) -> dict[str, Any]:
     """What a watch measures at the end of one run, and the distance of its twin."""
-    of = SETTINGS[setting]
-    if of.inputs == "addition":
+    chosen = SETTINGS[setting]
+    if chosen.inputs == "addition":
         data, steps = addition(seed, probes), 3 * steps
     else:
-        data = digits(of.inputs, seed, samples, probes)
-    first = start(of.net, data.x.shape[1], data.y.shape[1], of.scale, seed)
-    net, how = NETS[of.net], OPTIMIZERS[of.optimizer]
-    at = rates(of, first, data, steps)
+        data = digits(chosen.inputs, seed, samples, probes)
+    first = start(chosen.net, data.x.shape[1], data.y.shape[1], chosen.scale, seed)
+    net, how = NETS[chosen.net], OPTIMIZERS[chosen.optimizer]
+    at = rates(chosen, first, data, steps)
     last, losses, _ = train(net, False, steps, first, data, how, at)
     row = seen(net, first, last, data)
     (f0, f1, linear), kernels = row.pop("outputs"), row.pop("kernels")
@@ -133,8 +133,8 @@ def addition(seed: int, probes: int, modulus: int = MODULUS, share: float = SHAR
     """Sums of two numbers, both one-hot; a share of the pairs to train on."""
     a, b = (part.ravel() for part in np.indices((modulus, modulus)))
     order = np.random.default_rng([seed, 11]).permutation(len(a))
-    one = np.eye(modulus, dtype=np.float32)
-    x, y = np.hstack([one[a], one[b]])[order], one[(a + b) % modulus][order]
+    one_hot = np.eye(modulus, dtype=np.float32)
+    x, y = np.hstack([one_hot[a], one_hot[b]])[order], one_hot[(a + b) % modulus][order]
     count = round(share * len(a))
     last = count + probes
     return Data(x[:count], y[:count], x[count:last], y[count:last], seed)

@@ -138,7 +138,9 @@ def _numbers(run: ProbeRun) -> tuple[float, float, int]:
 def _compiled() -> Any:
     import jax
 
-    return jax.jit(_curves, static_argnums=(0, 1, 2))
+    # runs are so short that most of their time is the compilation
+    fewer = {"xla_backend_optimization_level": 1}
+    return jax.jit(_curves, static_argnums=(0, 1, 2), compiler_options=fewer)
 
 
 def _curves(

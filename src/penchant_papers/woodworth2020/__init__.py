@@ -11,7 +11,10 @@ paper = Paper(
         *("Pedro Savarese", "Itay Golan", "Daniel Soudry", "Nathan Srebro"),
     ),
     year=2020,
+    url="https://arxiv.org/abs/2002.09277",
     statements={
+        "W-conv": "convolutional",
+        "W-decay": "figures.weight_decay",
         "W-K": "tangent_kernel",
         "W-fn1": "output_scale",
         "W-T1": "theorem_1",
@@ -35,6 +38,7 @@ paper = Paper(
         "W-F6ab": "figures.figure_6ab",
         "W-B": "figures.standard_start",
         "W-F6c": "figures.figure_6c",
+        "W-loss": "figures.trained_out",
         "W-F6d": "figures.figure_6d",
         "W-F7": "figures.figure_7",
         "W-F8": "figures.figure_8",

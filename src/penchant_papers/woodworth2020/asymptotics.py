@@ -141,7 +141,7 @@ formulas = sized(
     },
 )
 
-hilbert = by_instance("W-A-hilbert", additive, 20, tiny=12, printed=100, arguments={"seed": 12})
+hilbert = by_instance("W-A-hilbert", additive, 40, tiny=12, printed=100, arguments={"seed": 12})
 NONE = 0.05  # relative: what is above is no rounding and no remainder of (7)
 
 

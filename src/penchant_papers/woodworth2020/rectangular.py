@@ -86,7 +86,8 @@ completion = sized(
     function=completed,
     arguments={"rows": 7, "columns": 12, "samples": 55},
     grid={"scale": [1e-4, 1e-2, 1.0, 1e2, 1e4]},
-    seeds=3,
+    seeds=9,
+    tiny={"seeds": 3},
     printed={"seeds": 9},
 )
 

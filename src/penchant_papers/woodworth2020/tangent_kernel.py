@@ -24,19 +24,26 @@ from penchant.lab import (
     Dataset,
     Evidence,
     Experiment,
+    at_most,
     log_log,
+    margin_of_mean,
     mean_within,
+    share_at_least,
     sized,
+    upper_share,
     within,
 )
 from penchant.measures import kernel_machine, tangent_kernel
 from penchant.models import DeepFactorization, Model
+from penchant.plotting import latex
 from penchant.record import At
 from penchant.stop import Loss
-from penchant_papers.endpoints import endpoint, trained
+from penchant_papers.endpoints import endpoint
 from penchant_papers.instances import by_instance, distance, random_instance, slope
+from penchant_papers.woodworth2020.biased_starts import LEAST, biases, relu_biases
 
 Function = Callable[[Any, Any], Any]
+SAME = 1e-4  # relative distance of two functions that are the same
 
 
 def relu_net(width: int, seed: int) -> tuple[Function, list[Array], int]:
@@ -60,12 +67,12 @@ def kernels(scale: float, seed: int) -> list[tuple[int, Array, Array]]:
     for depth in (2, 3, 5):
         shape = np.array([0.7, -1.2, 1.5, 0.9])
         nets = [DiagonalNet(depth, alpha=a, shape=shape) for a in (scale, 1.0)]
-        scaled, one = (tangent_kernel(net, net.start(4), x) for net in nets)
-        triples.append((depth, scaled, one))
+        scaled, plain = (tangent_kernel(net, net.start(4), x) for net in nets)
+        triples.append((depth, scaled, plain))
     relu, start, D = relu_net(8, seed)
     pair = (tangent_kernel(relu, [a * w for w in start], x) for a in (scale, 1.0))
-    scaled, one = (np.asarray(K) for K in pair)
-    return [*triples, (D, scaled, one)]
+    scaled, plain = (np.asarray(K) for K in pair)
+    return [*triples, (D, scaled, plain)]
 
 
 def homogeneity(scale: float, seed: int) -> dict[str, float]:
@@ -129,31 +136,6 @@ def degrees(seed: int) -> dict[str, float]:
     }
 
 
-def from_bias(alpha: float, seed: int) -> dict[str, float]:
-    """Distances of biased ends to the interpolant nearest to F(start) in the norm of the kernel.
-
-    `far` is for a start whose predictor stays of order one as alpha grows, `far_unbiased` what
-    leaves the bias out, and `far_scaled` for alpha w0 with F(w0) not 0.
-    """
-    p = random_instance(0, seed, samples=(4, 5), dimension=(12, 13))
-    rng = np.random.default_rng((seed, 9))
-    bias, w0 = rng.uniform(-1, 1, 12), rng.uniform(0.5, 1.5, (2, 12))
-    bounded = DiagonalNet(2, start=(np.full(12, alpha), np.sqrt(alpha**2 - bias)))
-    scaled = DiagonalNet(2, start=(alpha * w0[0], alpha * w0[1]))
-
-    def far(net: DiagonalNet) -> float:
-        end = trained(p.X, p.y, net).beta
-        goal = np.asarray(kernel_machine(net, Regression(p.X, p.y)).predictor)
-        return distance(end, goal)
-
-    end = trained(p.X, p.y, bounded).beta
-    return {
-        "far": far(bounded),
-        "far_unbiased": distance(end, interpolate(p.X, p.y, L2()).beta),
-        "far_scaled": far(scaled),
-    }
-
-
 def constants(alpha: float, seed: int) -> dict[str, float]:
     """K of the depth-2 net against 8 and 4 alpha^2 <x,x'>; the affine model at its own start."""
     rng = np.random.default_rng(seed)
@@ -162,8 +144,8 @@ def constants(alpha: float, seed: int) -> dict[str, float]:
     K = tangent_kernel(net, net.start(9), x)
     eight, four = (distance(K, c * 0.3**2 * x @ x.T) for c in (8, 4))
     x, w0 = rng.normal(size=(6, 4)), (rng.uniform(1, 2, 4), rng.uniform(0.3, 1, 4))
-    scaled, one = DiagonalNet(2, start=(alpha * w0[0], alpha * w0[1])), DiagonalNet(2, start=w0)
-    at_start, at_w0 = (net.predict(net.start(4), x) for net in (scaled, one))
+    scaled, plain = DiagonalNet(2, start=(alpha * w0[0], alpha * w0[1])), DiagonalNet(2, start=w0)
+    at_start, at_w0 = (net.predict(net.start(4), x) for net in (scaled, plain))
     return {
         "eight": eight,
         "four": four,
@@ -231,9 +213,6 @@ scales = sized(
     "W-K-scales", function=homogeneity, arguments={"seed": 1}, grid={"scale": [0.03, 0.4, 7.0]}
 )
 models = sized("W-K-models", function=degrees, seeds=20, tiny={"seeds": 5})
-biases = sized(
-    "W-K-bias", function=from_bias, grid={"alpha": [4.0, 16.0]}, seeds=5, tiny={"seeds": 2}
-)
 factors = sized("W-K-constants", function=constants, arguments={"alpha": 2.0, "seed": 2})
 
 first_order = by_instance(
@@ -246,6 +225,7 @@ def check(
     scales: Dataset,
     models: Dataset,
     biases: Dataset,
+    relu_biases: Dataset,
     factors: Dataset,
     first_order: Dataset,
 ) -> Evidence:
@@ -262,10 +242,22 @@ def check(
     homogeneous = within(models.off.max(), tolerance=1e-4)  # the dense net is in float32
     biased, large = biases.sel(alpha=16.0), biases.isel(alpha=-1)
     nearest = within(biased.far.max(), tolerance=1e-4)
+    # kinks that cross a point change the function by less than the move of a unit, 1/alpha^2
+    relu = relu_biases.sel(scale=1e4)
+    nets, near_zero = relu.far.size, int((relu.far_zero < SAME).sum())
+    relu_nearest = share_at_least(int((relu.far < SAME).sum()), nets, 0.5)
+    # a net in which a kink does cross is far behind: the mean over the nets is that of logarithms
+    products = np.log(relu_biases.far * relu_biases.scale).transpose("seed", ...).values
+    bounded = at_most(
+        max(np.exp(row.mean() + margin_of_mean(row)) for row in products.T), 10.0
+    )  # as in Figure 6 (a, b)
+    growing = np.log(relu.far_growing * relu.scale).values
+    least = float(relu.output.min())
     return Evidence(
         ran="tangent kernels of diagonal nets $(D = 2, 3, 5)$ and, by automatic differentiation, "
         "of a ReLU net of depth 3; training in the parameters at five scales for $D = 2$ and 3; "
-        f"eq. (2) at {first_order.sizes['instance']} random points and trainings",
+        f"eq. (2) at {first_order.sizes['instance']} random points and trainings; "
+        f"{relu_biases.sizes['seed']} ReLU nets of two layers whose start has an output",
         checks={
             r"$K(\alpha w_0)$ against $\alpha^{2 D-2} K_0$": scaling,
             r"$K$ against $8 \alpha^2 \langle x,x'\rangle$": eight,
@@ -275,6 +267,10 @@ def check(
             ),
             r"bias of order one, $\alpha = 16$: distance to the interpolant nearest in the norm of "
             "the kernel": nearest,
+            r"ReLU nets, output of order one at the start, $\alpha^2 = 10^4$: share at a distance "
+            rf"below ${latex(SAME)}$ (0.999 lower limit)": relu_nearest,
+            r"that distance times $\alpha^2$, geometric mean, $\alpha^2 = 10^2$ or $10^4$ "
+            "(0.999 upper limit of the larger)": bounded,
             r"$D = 2$: exponent of that distance in $\alpha$": within(rates[2], -4.0, 0.2),
             r"$D = 3$: exponent of that distance in $\alpha$": within(rates[3], -6.0, 0.3),
             "eq. (2): exponent of the remainder in the length of the step, mean": second,
@@ -298,7 +294,10 @@ def check(
             "$D$": 2,
             "relative error of the printed affine model at $w(0)$": printed,
         },
-        premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
+        premises={
+            "every trained endpoint interpolates": (misfit < 1e-8, misfit),
+            "outputs of the ReLU nets at the start: least mean square": (least > LEAST, least),
+        },
         controls={
             "$c^{D-1} F(w)$": homogeneous.control(models.off_less.min()),
             "convolutional nets with biases": homogeneous.control(models.off_biased.min()),
@@ -308,6 +307,11 @@ def check(
             r"$\alpha w_0$ with $F(w_0) \neq 0$, a bias of order $\alpha^2$": nearest.control(
                 large.far_scaled.min()
             ),
+            "ReLU nets: the interpolant nearest to 0 (0.999 upper limit)": relu_nearest.control(
+                upper_share(near_zero, nets)
+            ),
+            r"ReLU nets with an output of order $\alpha^2$ at the start (0.999 lower "
+            "limit)": bounded.control(np.exp(growing.mean() - margin_of_mean(growing))),
             "exponent $2 D$ in place of $2 D-2$": scaling.control(scales.off_2D.min()),
             r"$4 \alpha^2 \langle x,x'\rangle$": eight.control(factors.four),
             r"plain $\ell_2$ for a start with unequal entries": near.control(last.far_l2.min()),
@@ -338,9 +342,10 @@ experiment = Experiment(
     statement=r"Training follows the tangent features of each moment, to first order. The tangent "
     r"kernel at $\alpha w_0$ is $\alpha^{2 D-2} K_0$, which is $8 \alpha^2 "
     r"\langle x,x'\rangle$ for the depth-2 net, and for large $\alpha$ training ends at the "
-    "minimum-norm predictor of this kernel.",
+    "minimum-norm predictor of this kernel or, if the start has an output of order one, at the "
+    "interpolant nearest to it.",
     place="section 3; section 4 before Theorem 1",
-    study=(study, scales, models, biases, factors, first_order),
+    study=(study, scales, models, biases, relu_biases, factors, first_order),
     check=check,
     title="Training from a large start ends at the predictor of its tangent kernel",
     seconds=4,

@@ -97,7 +97,7 @@ def on_labels(instance: int, seed: int) -> dict[str, float]:
     points = separable_points(3, 5, margin=0.3, seed=DRAWS * seed + instance)
     problem = Classification(points.X, points.y, loss="logistic")
     net, stop = DiagonalNet(DEPTH, alpha=ALPHA), LogLoss(-FAR)
-    beta = train(net, problem, ParameterFlow(), stop=stop, throw=True).predictor
+    beta = train(net, problem, ParameterFlow(rtol=1e-6), stop=stop, throw=True).predictor
     local = stationary_points(points.X, points.y, Lp(2 / DEPTH), starts=20)
     away = [float(angle(beta, point.beta)) for point in local]
     norms = {name: max_margin(points.X, points.y, r()).beta for name, r in (("l1", L1), ("l2", L2))}

@@ -30,6 +30,8 @@ from penchant.lab import (
     Verdicts,
     at_least,
     at_most,
+    share_at_least,
+    upper_share,
     within,
 )
 from penchant.lab.evidence import verdict_json
@@ -189,6 +191,24 @@ def test_counts_and_other_predictions_are_not_arithmetic():
         "exponent -1": rate.control(predicted=-1.0),
     }
     assert Evidence("a run", checks, controls=controls).arithmetic == []
+
+
+@pytest.mark.parametrize("cases", [1, 7, 20, 500])
+def test_bounds_of_shares_that_add_up_to_one_are_not_arithmetic(cases):
+    """All of some runs and none of as many others: two measurements whose bounds add up to 1."""
+    check = share_at_least(cases, cases, 0.0)
+    none = check.control(upper_share(0, cases))
+    assert Evidence("a run", {"share": check}, controls={"none": none}).arithmetic == []
+    made = {"made": check.control(1 - share_at_least(cases, cases + 1, 0.0).measured)}
+    most = {"share": share_at_least(cases, cases + 1, 0.0)}
+    assert Evidence("a run", most, controls=made).arithmetic == ["made"]
+
+
+@pytest.mark.parametrize("tiny", [1e-17, 1e-300, 3.1234e-9])
+def test_tiny_numbers_are_no_bounds_of_shares(tiny):
+    check = within(tiny, tolerance=0.2)
+    seen = Evidence("a run", {"distance": check}, controls={"made": check.control(2 * tiny)})
+    assert seen.arithmetic == ["made"]
 
 
 def test_a_mended_proof_does_not_save_a_statement_that_misses():

@@ -89,7 +89,8 @@ def test_the_tiles_count_the_claims_and_are_links_that_filter(verdicts):
     for name in KINDS[1:]:  # the rule that hides the others, also without a script
         hides = f':root:has(#only-{name}:target) :is(.claim:not([data-status="{name}"])'
         assert hides in text
-    statuses = [part.get("data-status") for part in tree.iter("details")]
+    claims = tree.findall(".//details[@class='claim']")
+    statuses = [part.get("data-status") for part in claims]
     assert statuses == ["corrected", "holds", "fails", "inconclusive", "inconclusive"]
 
 
@@ -99,10 +100,10 @@ def test_claims_are_grouped_by_source_and_lie_closed(verdicts):
     assert list(groups) == ["source-A", "source-B"]
     assert [len(group.findall("details")) for group in groups.values()] == [2, 3]
     links = [link.get("href") for link in tree.findall(".//nav/a")]
-    assert links == ["#source-A", "#source-B"]
+    assert links == ["#source-A", "#source-B", "#corrections"]
     assert all(part.get("open") is None for part in tree.iter("details"))
     few = parsed(page(verdicts[:2], NOW))  # of so few one wants to see the evidence
-    assert all(part.get("open") for part in few.iter("details"))
+    assert all(part.get("open") for part in few.findall(".//details[@class='claim']"))
     footer = words(tree.find(".//footer"))
     assert "2024-02-29 12:00 UTC" in footer
     assert f"numpy {np.__version__}" in footer
@@ -121,7 +122,9 @@ def test_the_page_names_its_papers_and_the_printed_place_of_every_claim():
     for group, source in zip(groups, (papers()[0], papers()[2], papers()[3]), strict=True):
         assert words(group.find("h2")) == f"{source.letters} {source.title}"
         about = words(group.find("p[@class='authors']"))
-        assert about == f"{', '.join(source.authors)}. {source.year}, {source.form}."
+        assert (
+            about == f"{', '.join(source.authors)}. {source.year}, {source.form}. {source.url[8:]}"
+        )
     lines = [words(part.find("summary")) for part in tree.iter("details")]
     assert "Woodworth et al. 2020, section 4, Theorem 1" in lines[0]
     assert "ours; it joins L to W" in lines[1]
@@ -145,6 +148,67 @@ def test_the_page_loads_nothing(verdicts):
     assert set(re.findall(r"url\((.)", text)) <= {"#"}
     addresses = set(re.findall(r"https?://[^\"'\s<]+", text))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_every_paper_says_where_it_is_to_be_read():
+    """By links, which a page does not load."""
+    from penchant.lab.report.section import address, module_of
+    from penchant_papers.papers import papers as ours
+
+    for paper in ours:
+        assert paper.url.startswith("https://arxiv.org/abs/") == bool(paper.authors), paper.title
+        for id, module in paper.statements.items():
+            verdict = Verdict(id, "s", "p", Evidence(ran="nothing"))
+            assert address(verdict) == paper.url
+            assert module_of(verdict) == f"{paper.package}.{module}"
+            text = page(Verdicts((verdict,)))
+            links = re.findall(r'<a href="(https?://[^"]+)"', text)
+            assert set(links) == ({paper.url} if paper.url else set())
+            assert len(re.findall(r"https?://", text)) - len(links) <= 2 + (paper.url in text)
+            break
+
+
+def test_the_corrections_are_one_list(verdicts):
+    tree = parsed(page(verdicts, NOW))
+    (group,) = [part for part in tree.iter("details") if part.get("id") == "corrections"]
+    corrected = [verdict for verdict in verdicts if verdict.correction]
+    assert corrected
+    links = [link.get("href") for link in group.iter("a")]
+    assert links == [f"#{anchor(verdict)}" for verdict in corrected]
+    for verdict in corrected:
+        assert words(group).count(verdict.id) >= 1
+    plain = Verdicts(tuple(verdict for verdict in verdicts if not verdict.correction))
+    assert 'id="corrections"' not in page(plain, NOW)
+
+
+def test_a_picture_is_small_and_has_the_colours_of_the_figure():
+    """Against matplotlib's own PNG: fewer bytes, and no pixel far from its colour."""
+    import base64
+    import io
+
+    import matplotlib.pyplot as plt
+    from PIL import Image
+
+    from penchant.lab.pictures import DPI, small_image
+    from penchant.lab.report.section import image_type
+    from penchant.plotting.mplstyle import styled
+
+    with styled():
+        figure, axes = plt.subplots(1, 2, figsize=(8, 4))
+        for k in range(5):
+            axes[0].plot(np.sin(np.arange(50) / (3 + k)), label=f"line {k}")
+        axes[0].legend()
+        axes[1].imshow(np.random.default_rng(0).normal(size=(20, 20)))
+        small, plain = small_image(figure), io.BytesIO()
+        figure.savefig(plain, format="png", dpi=DPI)
+    plt.close(figure)
+    seen = np.asarray(Image.open(io.BytesIO(small)).convert("RGB"), dtype=float)
+    true = np.asarray(Image.open(plain).convert("RGB"), dtype=float)
+    assert seen.shape == true.shape
+    assert np.abs(seen - true).mean() < 2.0  # of 255
+    assert len(small) < 0.5 * len(plain.getvalue())
+    assert image_type(base64.b64encode(small).decode()) == "webp"
+    assert image_type(base64.b64encode(plain.getvalue()).decode()) == "png"
 
 
 OPEN = (

@@ -161,6 +161,21 @@ def test_a_shared_site_packages_is_no_code_of_the_user(project, monkeypatch):
     assert modules.package_version("stranger") == "unknown"
 
 
+def test_what_pip_has_recorded_in_any_folder_is_no_code_of_the_user(project, monkeypatch):
+    """`pip install --target libs`, with libs on PYTHONPATH and a module of the user in it."""
+    libs = project / "libs"
+    write(libs / "settler.py", "import lost\ndef f(a):\n    return a\n")
+    write(libs / "mine.py", "def g(a):\n    return a\n")
+    write(libs / "settler-1.5.dist-info" / "METADATA", "Name: settler\nVersion: 1.5\n")
+    write(libs / "settler-1.5.dist-info" / "RECORD", "../bin/mine.py,,\nsettler.py,,\n")
+    monkeypatch.syspath_prepend(libs)
+    write(project / "cells.py", "import mine, settler\ndef cell(a):\n    return {'value': a}\n")
+    known = dependencies(["cells"])
+    assert known.packages == {"settler"}
+    assert set(known.files) == {"cells", "mine"}
+    assert modules.package_version("settler") == "1.5"
+
+
 def test_a_changed_helper_is_computed_again(project, tmp_path):
     out = tmp_path / "out"
     assert penchant.run(study(), out, "processes", 1).value == 3
@@ -368,6 +383,7 @@ def other():
 def test_what_a_function_of_a_notebook_uses_counts(monkeypatch, old, new, same):
     import __main__ as main
 
+    monkeypatch.delattr(main, "__file__", raising=False)  # a notebook has none
     versions = []
     for text in (NOTEBOOK, NOTEBOOK.replace(old, new)):
         space = {"__name__": "__main__"}

@@ -78,3 +78,11 @@ def test_shares_of_an_end_are_those_of_its_path(kind):
     ]
     alone = penchant.measures.margin_shares(path, of, norms).values[-1]
     np.testing.assert_allclose(margins.end_shares(of, path.predictor, norms), alone, rtol=1e-9)
+
+
+def test_a_run_that_comes_back_to_zero_has_no_share_of_a_margin():
+    """Long steps on the largest entry do so on these points; the printed size asks for them."""
+    arguments = {"samples": 8, "dimension": 12}
+    ended = margins.cell("largest entry alone", 2500, 3.0, 9, **arguments)
+    assert (ended["share"] == 0).all()
+    assert ended["log_loss"] == 0  # the exponential loss of the predictor zero is 1

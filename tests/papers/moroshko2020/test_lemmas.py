@@ -25,9 +25,6 @@ def test_a_wrong_constant_is_refuted(id, verdict_with):
 
 def test_misprints_in_the_proofs_are_measured():
     """Each sentence carries a measured verdict; here both outcomes of it."""
-    run = runs.run_far(runs.Case("crowded", inequalities.crowded(), 2, 10.0), goal=1e5)
-    assert inequalities.integrand(run, sample=1)[1] > 1
-    assert inequalities.integrand(run, sample=29)[1] < 1
     case = runs.single(3, 1.0)
     ratio, bracket = norm_bound.bracket(case)
     assert (np.diff(ratio) > 0).all()

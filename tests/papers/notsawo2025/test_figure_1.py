@@ -59,7 +59,7 @@ def test_a_run_like_the_source_passes_and_all_controls_miss():
         ({"t2": 700}, "$t_2/t_1$"),
         ({"t2": 5900}, "$t_2/t_1$"),
         ({"last": 0.8}, "$t_2/t_1$"),
-        ({"plateau": 0.5}, "gap of the plateau"),
+        ({"plateau": 0.8 * TWINS}, "on mirrored pairs"),
         ({"novel": 0.2}, "without mirrored pairs"),
     ],
 )

@@ -162,6 +162,7 @@ def test_the_picture_marks_no_time_that_was_not_reached():
     np.testing.assert_array_equal(places[1:], data[0].t2[1:3])
 
 
+@pytest.mark.slow
 def test_the_picture_can_be_read(data_of):
     assert_can_be_read(module.experiment.picture(data_of("N-F-ts", "quick")))
 

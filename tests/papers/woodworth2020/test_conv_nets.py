@@ -11,7 +11,7 @@ import xarray
 
 from figure_checks import assert_axes_named, assert_readable
 from penchant import GradientDescent, train
-from penchant.lab import Setting
+from penchant.lab import Setting, drawn
 from penchant.lab.evidence.evidence import judge
 from penchant.measures import gradient_distance
 from penchant.models import OutputLayer, conv_net
@@ -32,7 +32,7 @@ def run(error=0.1, accuracy=1.0, turned=0.7, apart=0.8, epochs=20, first=0.1, lo
         "error": np.full(len(at), error),
     }
     ends = {"error": error, "train_accuracy": accuracy, "turned": turned, "apart": apart}
-    ends |= {"first": first, "labels": 10, "instead": ""}
+    ends |= {"first": first, "labels": 10, "instead": "", "tries": 1}
     padded = {
         name: np.pad(c, (0, 160 - len(c)), constant_values=np.nan) for name, c in curves.items()
     }
@@ -269,11 +269,12 @@ def test_cells_reach_the_training(monkeypatch, tiny):
         seen.append((model, method, named))
         return tiny[2]
 
-    def small(alpha, slimmer, seed, unbiased):
+    def small(alpha, slimmer, seed, unbiased=False):
         return conv_net("2-M-FC", alpha=alpha, seed=seed, unbiased=unbiased)
 
     monkeypatch.setattr(conv_nets, "train", watched)
     monkeypatch.setattr(conv_nets, "conv_net", small)
+    monkeypatch.setattr(conv_nets, "is_of_order_one", lambda *given: True)
     assert cell(1.0)["rate"] == 0.02
     cell(2.0, training="output", whole=True, step=0.1, epochs=9)
     assert np.isnan(cell(2.0, training="kernel", tangents=False)["turned"])
@@ -286,12 +287,27 @@ def test_cells_reach_the_training(monkeypatch, tiny):
     assert not net.unbiased
 
 
+@pytest.mark.parametrize("seed", [0, 8, 35151614])
+def test_starts_have_outputs_of_order_one(seed):
+    """The last two of these draws are faint: from the last, nothing at alpha = 0.5 ever learned."""
+    images = conv_nets.loaded("digits", 40, 20, (), seed)
+    start, tries = drawn(int, lambda k: conv_nets.is_of_order_one(images, 16, k), seed)
+    assert (start == seed) == (tries == 1) == (seed == 0)
+    faint, taken = (
+        np.abs(net.logits(net.start(images), images.train_images)).mean()
+        for net in (conv_net(slimmer=16, seed=seed), conv_net(slimmer=16, seed=start))
+    )
+    assert 1 / 3 <= taken <= 3
+    assert (faint < 1 / 3) == (seed != 0)
+
+
 def test_without_the_images_digits_stand_in_or_it_is_said_how_to_get_them(
     monkeypatch, tmp_path, tiny
 ):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
     monkeypatch.setattr(conv_nets, "train", lambda *given, **named: tiny[2])
     monkeypatch.setattr(conv_nets, "conv_net", lambda **given: tiny[0])
+    monkeypatch.setattr(conv_nets, "is_of_order_one", lambda *given: True)
     found = cell(1.0, **conv_nets.PART | {"train": 40, "test": 20})
     assert found["instead"].startswith("cifar10 is not on this machine: the small digits")
     assert found["labels"] == 10  # not the three of CIFAR-10

@@ -128,10 +128,10 @@ def test_a_path_is_followed_point_by_point_to_the_certified_minimisers(monkeypat
     own = importlib.import_module("penchant.solvers.scales")
     one, scales = problem(40, seed=2), np.log(10) * np.linspace(1, -12, 27)
     path = interpolate_path(one.X, one.y, depth, log_alphas=scales / depth)
-    points = list(own.minimisers(one.X, one.y, depth, scales))
-    np.testing.assert_allclose(points, path.beta, atol=1e-9)
+    points = list(own._followed(one.X, one.y, depth, scales))
+    np.testing.assert_allclose([point.beta for point in points], path.beta, atol=1e-9)
     errors, asked = np.sum((path.beta - one.truth) ** 2, axis=1), []
-    counted = lambda *given: (asked.append(1) or beta for beta in points)  # noqa: E731
+    counted = lambda *given: (asked.append(1) or point for point in points)  # noqa: E731
     monkeypatch.setattr(own, "_followed", counted)
     found = recovery_scale(one.X, one.y, one.truth, depth, scales, error=0.025)
     first = int(np.argmax(errors <= 0.025))

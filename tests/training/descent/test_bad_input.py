@@ -16,7 +16,7 @@ from penchant.problems import (
     permutation_group,
     sparse_recovery,
 )
-from penchant.problems.matrices import coherence
+from penchant.problems.completions import coherence
 from penchant.record import At
 from penchant.regularizers import Blocks, Custom, Nuclear
 from penchant.stop import Below, Loss

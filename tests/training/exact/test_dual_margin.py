@@ -312,8 +312,9 @@ def test_an_escape_from_a_saddle_agrees_with_the_integrator_through_it(seed, mon
     assert np.diff(log_t).max() > 1
 
 
-@pytest.mark.parametrize(("depth", "alpha"), [(10, 1e-3), (10, 1e-5), (8, 1e-4)])
-@pytest.mark.parametrize("seed", [1001, 1002])
+@pytest.mark.parametrize(
+    ("depth", "alpha", "seed"), [(10, 1e-3, 1001), (10, 1e-5, 1002), (8, 1e-4, 1001)]
+)
 def test_saddles_deeper_than_rounding_are_left(depth, alpha, seed):
     problem = separable_points(4, 4, margin=0.2, seed=seed)
     path = run(problem, depth, penchant.stop.LogLoss(-1e5), alpha=alpha, rtol=1e-8)

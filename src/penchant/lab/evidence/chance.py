@@ -21,9 +21,8 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer
 from penchant.door import Invalid, door
-from penchant.lab.evidence.evidence import Check, at_least, number, within
+from penchant.lab.evidence.evidence import RARE, Check, at_least, number, within
 
-RARE = 1e-3  # the probability that a true statement misses by chance
 DRAWS = 1000  # attempts to meet a premise before it counts as out of reach
 
 Instance = TypeVar("Instance")

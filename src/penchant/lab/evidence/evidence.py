@@ -19,6 +19,8 @@ from penchant.records import Record, brief
 Rule = Literal["error", "at most", "at least"]
 Status = Literal["holds", "holds, proof corrected", "holds as corrected", "fails", "inconclusive"]
 
+RARE = 1e-3  # the probability that a true statement misses by chance
+
 RELATIONS: dict[Rule, str] = {"error": "≤>", "at most": "≤>", "at least": "≥<"}
 STATUSES: tuple[Status, ...] = get_args(Status)
 HOLDING: tuple[Status, ...] = STATUSES[:3]
@@ -97,14 +99,26 @@ class Check(Record):
     @property
     def sentence(self) -> str:
         """The comparison in symbols, for example `3.1e-09 ≤ 1e-06`."""
+        return self._compared("off by ", ".6g", ".4g")
+
+    @property
+    def brief(self) -> str:
+        """The same with three digits, for a line of a terminal."""
+        if self.predicted or self.kind == "error":
+            return self._compared("off ", ".3g", ".3g")
+        limit = self.tolerance if self.kind == "at most" else -self.tolerance
+        return replace(self, predicted=limit, tolerance=0.0)._compared("", ".3g", ".3g")
+
+    def _compared(self, off: str, value: str, distance: str) -> str:
         if not (self.passes or self.misses):
-            return f"{self.measured:.4g} is inconclusive"
+            return f"{self.measured:{distance}} is inconclusive"
         relation = RELATIONS[self.kind][0 if self.passes else 1]
         if self.kind == "error":
-            return f"{_gap(self)} {relation} {self.tolerance:.4g}"
+            gap = f"{abs(self.measured - self.predicted):{distance}}"
+            return f"{off if self.predicted else ''}{gap} {relation} {self.tolerance:{distance}}"
         sign = "+" if self.kind == "at most" else "−"
-        slack = f" {sign} {self.tolerance:.4g}" if self.tolerance else ""
-        return f"{self.measured:.6g} {relation} {self.predicted:.6g}{slack}"
+        slack = f" {sign} {self.tolerance:{distance}}" if self.tolerance else ""
+        return f"{self.measured:{value}} {relation} {self.predicted:{value}}{slack}"
 
 
 def within(measured: Any, predicted: Any = 0.0, tolerance: float = 0.0) -> Check:
@@ -127,7 +141,7 @@ def _derived(control: float, measured: float) -> bool:
     """True if `control` is `measured` scaled, inverted or shifted by a number of two digits."""
     if control == measured or not math.isfinite(control * measured):
         return False
-    if _counted(control) or _counted(measured):
+    if any(_counted(number) or _is_bound_of_all(number) for number in (control, measured)):
         return False  # 0 and 1, or 1/8 and 1/2, can differ by a round number by chance
     made = [control / measured, control * measured]
     if 1e-6 < abs(measured / control) < 1e6:  # else the difference is the larger of the two
@@ -142,11 +156,12 @@ def _counted(number: float) -> bool:
     return abs(number - near) <= 1e-12 * abs(number)
 
 
-def _gap(check: Check) -> str:
-    distance = abs(check.measured - check.predicted)
-    if check.predicted == 0:
-        return f"{distance:.4g}"
-    return f"off by {distance:.4g}"
+@functools.lru_cache(2**14)
+def _is_bound_of_all(share: float) -> bool:
+    """True for the bound of a share of which all cases count, or none: with 1 - it, one number."""
+    ends = [number for number in (share, 1 - share) if RARE / 2 <= number < 0.9999]
+    cases = [math.log(RARE / 2) / math.log(number) for number in ends]
+    return any(abs(number - round(number)) <= 1e-9 * number for number in cases)
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,6 +23,7 @@ from penchant.lab.evidence.plot import Plot
 from penchant.lab.studies.sizes import Size
 from penchant.mathematics import in_terminal
 from penchant.records import Record, brief
+from penchant.results import DrawnResult
 
 SYMBOLS: dict[Status, str] = {
     "holds": "✓",
@@ -54,7 +55,7 @@ def _one_or_many(numbers: dict[str, float]) -> float | dict[str, float]:
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict(Record):
+class Verdict(DrawnResult):
     """The outcome of one claim; `status` is computed from the evidence and cannot be set.
 
     Attributes
@@ -76,14 +77,14 @@ class Verdict(Record):
     seconds
         The time that it took.
     picture
-        Its picture, a PNG in base64, if one was drawn.
+        Its picture in base64, a WebP file, if one was drawn.
 
     Examples
     --------
     >>> import penchant
     >>> first = penchant.lab.all_claims().ids[0]
-    >>> verdict = penchant.verify(first)
-    >>> verdict.ok, verdict.command == f"penchant verify {first}"
+    >>> verdict = penchant.verify(first, size="tiny")
+    >>> verdict.ok, verdict.command == f"penchant verify {first} --size tiny"
     (True, True)
     """
 
@@ -205,7 +206,7 @@ class Verdicts(Record, Sequence[Verdict]):
     --------
     >>> import penchant
     >>> first = penchant.lab.all_claims().ids[0]
-    >>> verdicts = penchant.verify([first])
+    >>> verdicts = penchant.verify([first], size="tiny")
     >>> len(verdicts), verdicts[first].ok, verdicts.summary.startswith("1 holds")
     (1, True, True)
     """

@@ -13,6 +13,7 @@ __all__ = ["Markup", "in_html", "possible"]
 
 # what neither HTML nor a file in UTF-8 can hold: control characters and halves of characters
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+SIGN = re.compile("&#x0*(?!(?:22|26|3C|3E);)([0-9A-F]+);")  # all but the quote, &, < and >
 ATTRIBUTES = {
     *("display", "stretchy", "lspace", "rspace", "mathvariant", "accent", "fence", "form"),
     *("separator", "width", "movablelimits", "minsize", "maxsize"),
@@ -39,7 +40,8 @@ def _formula(latex: str) -> Markup:
     if IMPOSSIBLE.search(latex):
         return written
     try:
-        text = mathml(latex)
+        text = mathml(latex).replace(' display="inline"', "")  # what math is by itself
+        text = SIGN.sub(lambda sign: chr(int(sign[1], 16)), text)
         elements = ElementTree.fromstring(text).iter()
     except Exception:  # latex2mathml's errors have no common class
         return written

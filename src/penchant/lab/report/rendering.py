@@ -43,9 +43,12 @@ def environment(*folders: Path) -> Environment:
             (in_html(name), in_html(brief(entry))) for name, entry in values.items()
         ],
         compared=section.compared,
+        address=section.address,
+        image_type=section.image_type,
         in_html=in_html,
         in_terminal=in_terminal,
         kind=section.kind,
+        module_of=section.module_of,
         on_record=section.on_record,
         premise_rows=section.premise_rows,
         shown=shown,

@@ -28,6 +28,24 @@ def simple(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9-]", "_", name)
 
 
+def image_type(picture: str) -> str:
+    """The format of a picture in base64: older files of verdicts have PNG."""
+    return "png" if picture.startswith("iVBOR") else "webp"
+
+
+def module_of(verdict: Verdict) -> str:
+    """The module with the experiment, if the paper of the claim is installed."""
+    source = paper_of(verdict.id)
+    module = source.statements.get(verdict.id) if source else None
+    return f"{source.package}.{module}" if source and module else ""
+
+
+def address(verdict: Verdict) -> str:
+    """Where the paper of the claim is to be read; nothing where that is not known."""
+    source = paper_of(verdict.id)
+    return source.url if source else ""
+
+
 def kind(status: Status) -> str:
     """The CSS class of a status: holds, proof, corrected, fails or inconclusive."""
     return "proof" if "proof" in status else status.split()[-1]

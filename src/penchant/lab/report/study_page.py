@@ -27,9 +27,9 @@ from penchant.lab.report.study_cells import (
 from penchant.lab.studies.compute import message_of
 from penchant.lab.studies.gathered import description_of
 from penchant.lab.writing import write_text
+from penchant.plotting.mplstyle import styled
 from penchant.plotting.study.picture import draw_study, further
 from penchant.plotting.study.words import title_of
-from penchant.plotting.style import styled
 from penchant.store import whole
 
 if TYPE_CHECKING:

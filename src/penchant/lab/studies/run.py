@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penchant import store
+from penchant.door import door
 from penchant.lab.studies.adaptive.refine import refined
 from penchant.lab.studies.adaptive.threshold import bisected
 from penchant.lab.studies.cells import canonical, cells_of
 from penchant.lab.studies.code.inputs import ABSENT
 from penchant.lab.studies.code.version import code_of
-from penchant.lab.studies.engines.complete import Rounds, RunProgress
+from penchant.lab.studies.engines.complete import CellsOnBar, Rounds, RunProgress
 from penchant.lab.studies.engines.named import Engine, engine_named
 from penchant.lab.studies.gather import gather
 from penchant.lab.studies.parts import DescriptionError
 from penchant.lab.studies.storage.cell_file import CannotWrite
 from penchant.lab.studies.storage.folder import CellCache
+from penchant.progress import ProgressBar, reporting
 
 if TYPE_CHECKING:
     import xarray
@@ -81,12 +83,13 @@ def cells_folder(study: Study, out: str | os.PathLike[str]) -> Path:
     return Path(out).absolute() / f"{study.name}.cells"
 
 
+@door
 def run(
     study: Study,
     out: str | os.PathLike[str] = "penchant-studies",
     engine: str | Engine = "here",
     jobs: int | None = None,
-    progress: RunProgress | None = None,
+    progress: bool | RunProgress | None = None,
     command: str = "",
 ) -> xarray.Dataset:
     """The finished study, which is also written to OUT/NAME.nc; only missing cells are computed.
@@ -104,7 +107,8 @@ def run(
     jobs
         The number of workers.
     progress
-        The object that receives progress reports.
+        True shows a bar, False none; None shows one in an interactive session if the study takes
+        more than two seconds. Or the object that receives progress reports.
     command
         The command to record in the file.
 
@@ -126,8 +130,9 @@ def run(
     >>> dataset.largest.dims, dataset.largest.shape
     (('rows', 'ratio'), (2, 2))
     """
-    report = progress or RunProgress()
-    dataset = compute_study(study, out, engine, jobs, report, command)
+    with reporting(progress, "run") as told:
+        report = CellsOnBar(told) if isinstance(told, ProgressBar) else told or RunProgress()
+        dataset = compute_study(study, out, engine, jobs, report, command)
     # not with_suffix, which would cut a name such as v1.2
     file = cells_folder(study, out).with_name(f"{study.name}.nc")
     message = keep_other(study, file)

@@ -43,6 +43,7 @@ class CompiledFunction:
         method = isinstance(function, types.MethodType)
         self.function = weakref.WeakMethod(function) if method else weakref.ref(function)
         self.tree, self.fixed, self.places = tree, fixed, places
+        self.gradients: Any = None  # until `differentiate` traces them
         self.blocks: dict[int, Any] = {}
         self.rows: set[int] = set()  # numbers of rows for which the outputs have the right shape
         self.run = jax.jit(self.outputs)

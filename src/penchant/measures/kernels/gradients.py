@@ -56,6 +56,7 @@ class FunctionGradients(Gradients):
         self.names = {places.index(i): readable(paths[i]) for i in self.learned}
         self.double = _is_double([leaves[i] for i in self.learned], precision)
         self.factored = factored
+        self.leaves, self.shapes = leaves, [np.shape(leaves[i]) for i in places]
         self.move(params)
         with self._in_precision():
             self.compiled = self._compiled(x)
@@ -67,16 +68,15 @@ class FunctionGradients(Gradients):
         leaves, tree = jax.tree.flatten(params)
         if tree != self.tree:
             raise Invalid(f"params have another structure than before: {tree}")
-        old = getattr(self, "leaves", leaves)
-        if any(a is not b and a != b for a, b in zip(old, leaves, strict=True) if not _is_array(b)):
+        old = zip(self.leaves, leaves, strict=True)
+        if any(a is not b and a != b for a, b in old if not _is_array(b)):
             raise Invalid("leaves of params that are not arrays have changed")
         self.leaves = leaves
         self.places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
         self.arrays = [self._cast(i, leaves[i]) for i in self.places]
         shapes = [array.shape for array in self.arrays]
-        if getattr(self, "shapes", shapes) != shapes:
+        if self.shapes != shapes:
             raise Invalid(f"params have other shapes than before: {shapes}")
-        self.shapes = shapes
         self.fixed = sum(array.nbytes for array in self.arrays)
 
     def work(self, size: int) -> int:
@@ -120,7 +120,7 @@ class FunctionGradients(Gradients):
     def _differentiate(self, x: Any) -> None:
         """Trace the gradients of one sample, and set their outputs, bytes and uses of a layer."""
         known = self.compiled
-        if not hasattr(known, "gradients"):
+        if known.gradients is None:
             sample = jax.ShapeDtypeStruct(x.shape[1:], self._dtype_of(x))
             known.differentiate(self.arrays, self.learned, sample, self.selected, self.factored)
         self.outputs, self.held, self.times = known.count, known.held, known.times

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from penchant.door import Invalid, door_as
+from penchant.door import Invalid, door, door_as
 from penchant.lazy import jax
 from penchant.measures.kernels.gradients import is_learned
 from penchant.measures.kernels.outputs import Output
@@ -60,6 +60,7 @@ class LinearizedFunction(Record):
         return jax.tree.map(lambda a, b: a + b, value, change)
 
 
+@door
 def linearize(
     model: Any,
     parameters: Any = None,

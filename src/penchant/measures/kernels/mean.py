@@ -64,5 +64,5 @@ def mean_kernel(
     outer = lengths * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
     inner = (1 + here * there) * (np.pi - angle) / (2 * np.pi)
     # two copies; both output biases add one each, whatever alpha
-    one = scale**2 * (width * scaling**2 * outer + 2 / scaling**2 * inner) + 1
-    return np.asarray(2 * one)
+    single = scale**2 * (width * scaling**2 * outer + 2 / scaling**2 * inner) + 1
+    return np.asarray(2 * single)

@@ -23,11 +23,14 @@ SAMPLES = 16  # the number of samples on which the error of the sums is measured
 class Output:
     """Reads an array with a row per sample from what a model returns: `wanted`, or its logits.
 
-    All axes after the first become one, unless a projection replaces them by random sums.
+    A number is the place in a tuple; it says nothing about an array. All axes after the first
+    become one, unless a projection replaces them by random sums. The samples are on the axis
+    `axis`, which becomes the first, unless `wanted` is a function.
     """
 
-    def __init__(self, wanted: str | Callable[[Any], Any] | None = None):
-        self.wanted = wanted
+    def __init__(self, wanted: str | int | Callable[[Any], Any] | None = None, axis: int = 0):
+        self.wanted, self.axis = wanted, 0 if callable(wanted) else axis
+        self.parted = False  # whether the model returns a tuple, of which a number picks a part
         self.shape: tuple[int, ...] = ()  # of the outputs of one sample
         self.projection: Projection | None = None
         self.untouched = False  # whether the model's return value is used unchanged
@@ -41,6 +44,11 @@ class Output:
         answer = self.pick(answer)
         if not hasattr(answer, "shape") or not hasattr(answer, "reshape"):
             return answer
+        if 0 < self.axis < len(answer.shape):
+            order = [self.axis, *(n for n in range(len(answer.shape)) if n != self.axis)]
+            answer = (
+                answer.permute(order) if hasattr(answer, "permute") else answer.transpose(order)
+            )
         self.shape = tuple(answer.shape[1:])
         if self.projection is not None:
             return self.projection(answer)
@@ -48,9 +56,15 @@ class Output:
 
     def pick(self, answer: Any) -> Any:
         """The wanted part, with all its axes."""
+        if isinstance(self.wanted, int):
+            self.parted = isinstance(answer, tuple | list)
+            if self.parted and self.wanted >= len(answer):
+                raise Invalid(
+                    f"the model returns {len(answer)} parts, and output={self.wanted} counts from 0"
+                )
+            return answer[self.wanted] if self.parted else _with_logits(answer)
         if self.wanted is None:
-            bare = hasattr(answer, "shape") or not _holds(answer, "logits")
-            return answer if bare else _part(answer, "logits")
+            return _with_logits(answer)
         if not isinstance(self.wanted, str):
             return self.wanted(answer)
         if not _holds(answer, self.wanted):
@@ -82,6 +96,11 @@ def projection_error(each: Array) -> float:
     """The relative standard error of the mean kernel, from the kernels (C, N, N) of single sums."""
     spread = each.std(axis=0, ddof=1) / math.sqrt(len(each))
     return float(np.linalg.norm(spread) / np.linalg.norm(each.mean(axis=0)))
+
+
+def _with_logits(answer: Any) -> Any:
+    bare = hasattr(answer, "shape") or not _holds(answer, "logits")
+    return answer if bare else _part(answer, "logits")
 
 
 def _holds(answer: Any, name: str) -> bool:

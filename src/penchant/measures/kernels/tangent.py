@@ -9,7 +9,15 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, integer, one_of, plain_array, positive
+from penchant.arguments import (
+    Array,
+    finite_array,
+    integer,
+    one_of,
+    plain_array,
+    positive,
+    weakly_held,
+)
 from penchant.door import CALLER, Invalid, door
 from penchant.measures.kernels.blocks import (
     Gradients,
@@ -131,7 +139,7 @@ def gradients_of(
             f"(which needs torch: pip install 'penchant[torch]'), got {type(model).__name__}"
         )
     return FunctionGradients(
-        model, params, x, outputs=outputs, precision=precision, factored=factored
+        weakly_held(model), params, x, outputs=outputs, precision=precision, factored=factored
     )
 
 

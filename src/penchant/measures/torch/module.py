@@ -27,10 +27,17 @@ class TorchFunction:
     """
 
     named_inputs: InputTree | None = None
+    held: dict[str, Any] | None = None  # parameters that replace the live ones
     changing: tuple[str, ...] = ()  # parameters that a forward pass changes, such as by max_norm
 
-    def __init__(self, module: Any, dtype: Any = None, output: Callable[[Any], Any] | None = None):
-        self.module, self.dtype = _unwrapped(module), dtype
+    def __init__(
+        self,
+        module: Any,
+        dtype: Any = None,
+        output: Callable[[Any], Any] | None = None,
+        axis: int = 0,
+    ):
+        self.module, self.dtype, self.axis = _unwrapped(module), dtype, axis
         self.output = output or Output()
         _refuse_sharded(self.module)
         self.names = tuple(self.parameters())
@@ -43,6 +50,8 @@ class TorchFunction:
 
     def parameters(self) -> dict[str, Any]:
         """The live trained parameters, detached: they change with the training."""
+        if self.held is not None:
+            return dict(self.held)
         named = dict(self.module.named_parameters())
         for name, value in named.items():
             if isinstance(value, torch.nn.parameter.UninitializedParameter):
@@ -82,8 +91,14 @@ class TorchFunction:
         args, kwargs = (
             ((x.clone(),), {}) if self.named_inputs is None else spread(self.named_inputs.at(x))
         )
+        if self.axis:  # the module counts its samples on this axis
+            args, kwargs = mapped(args, self._turned), mapped(kwargs, self._turned)
         params = params | {name: params[name].clone() for name in self.changing}
         return torch.func.functional_call(self.module, (params, constants), args, kwargs)
+
+    def _turned(self, leaf: Any) -> Any:
+        tall = len(getattr(leaf, "shape", ())) > self.axis
+        return leaf.movedim(0, self.axis) if tall else leaf
 
     def _constants(self) -> dict[str, Any]:
         named = dict(self.module.named_buffers())
@@ -170,6 +185,8 @@ def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
 
     For a mapping or a tuple it is the row numbers in the named inputs.
     """
+    if function.axis:
+        x = mapped(x, lambda leaf: _samples_first(name, leaf, function.axis))
     if not several(x):
         return _tensor(function, name, x)
     given = InputTree(name, mapped(x, lambda leaf: _leaf(function, name, leaf)))
@@ -177,6 +194,16 @@ def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
     first = 0 if known is None else len(known)
     function.named_inputs = given if known is None else _joined(name, known, given)
     return torch.arange(first, first + len(given), device=_device(function))
+
+
+def _samples_first(name: str, leaf: Any, axis: int) -> Any:
+    """The leaf with its samples on the first axis."""
+    if len(getattr(leaf, "shape", ())) == 0:
+        return leaf
+    if len(leaf.shape) <= axis:
+        raise Invalid(f"{name} have no axis {axis} (batch_axis), got shape {tuple(leaf.shape)}")
+    array = leaf if isinstance(leaf, torch.Tensor) else torch.as_tensor(plain_array(name, leaf))
+    return array.movedim(axis, 0)
 
 
 def _leaf(function: TorchFunction, name: str, leaf: Any) -> Any:

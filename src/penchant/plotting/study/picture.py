@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penchant.plotting.mplstyle import styled
 from penchant.plotting.study.curves import draw_curves
 from penchant.plotting.study.map import draw_map
 from penchant.plotting.study.plan import GatheredStudy, Plan, blank, plan_of
 from penchant.plotting.study.trajectories import draw_rows, draw_threshold, draw_trials
 from penchant.plotting.study.words import label, named, number, plain
-from penchant.plotting.style import PALE, clear_logs, styled
+from penchant.plotting.style import PALE, clear_logs
 
 if TYPE_CHECKING:
     import xarray

@@ -79,6 +79,7 @@ def load_images(
     classes: Sequence[int | str] | None = None,
     seed: int = 0,
     flat: bool = False,
+    channels_first: bool = False,
 ) -> Images:
     """The images `mnist`, `fashion-mnist`, `cifar10` or `digits`, between 0 and 1 as float32.
 
@@ -99,6 +100,8 @@ def load_images(
         The seed of all random numbers.
     flat
         Turns each image into one vector.
+    channels_first
+        Puts the channels before height and width, as PyTorch wants them; else they come last.
 
     Returns
     -------
@@ -121,6 +124,10 @@ def load_images(
         which: _part(images, arrays, which, count, chosen, seed)
         for which, count in (("train", train), ("test", test))
     }
+    if channels_first:
+        if flat:
+            raise Invalid("flat images have no channels; leave out flat or channels_first")
+        parts = {which: (np.moveaxis(x, -1, 1), y) for which, (x, y) in parts.items()}
     if flat:
         parts = {which: (x.reshape(len(x), -1), y) for which, (x, y) in parts.items()}
     names = tuple(images.classes[label] for label in chosen)

@@ -143,8 +143,7 @@ class Derived(Regularizer):
         It is chosen as in Woodworth et al. 2020. Where the dual is confined to a box the box is
         (-1, 1), so that large predictors cost |beta| (their theorem 3); where b grows
         exponentially its rate is one, and they cost |beta| log|beta| (their theorem 1); otherwise
-        it is 1. There is one unit for all
-        coordinates, that of the coordinate that starts fastest.
+        it is 1. All coordinates have one unit, that of the coordinate that starts fastest.
         """
         if self._given_unit is not None:
             return self._given_unit

@@ -1,7 +1,7 @@
 """Gradient lines of a reparametrization, followed in one direction from many starts.
 
 How it works. With the dual variable s as time (`dual` below) the parameters of a coordinate move by
-w'(s) = grad F(w), so the predictor b(s) = F(w(s)) rises at the rate |grad F|^2 (docs/theory.md
+w'(s) = grad F(w), so the predictor b(s) = F(w(s)) rises at the rate |grad F|^2 (docs/theory
 section 10; Woodworth et al. 2020, section 4, the general approach). A line is followed by its arc
 length l, dw/dl = grad F/|grad F|, along which nothing blows up, in panels of Chebyshev collocation:
 ds = dl/|grad F|, db = |grad F| dl, dQ = s db. A panel stores averages from its beginning, from

@@ -1,6 +1,6 @@
 """b above and below its start, its growth, and a walk along it that resolves more than s does.
 
-How it works. b(s) is the sum of what the gradient lines of its map rise (docs/theory.md section 10;
+How it works. b(s) is the sum of what the gradient lines of its map rise (docs/theory section 10;
 `gradient_lines` has the lines, `branch` their sum). A coordinate leaves its start on one of two
 branches, above or below. A signed pair has two lines on each, one uphill and one downhill, and far
 out one of them makes up all of b: the leader.

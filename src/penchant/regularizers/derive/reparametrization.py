@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array, finite_array
+from penchant.arguments import Array, finite_array, weakly_held
 from penchant.door import door_as
 from penchant.precision import double_precision
 from penchant.records import brief
@@ -66,8 +66,8 @@ class Reparametrization:
     """F and its gradient at many parameter vectors at once, in float64, by JAX."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
         self.names = argument_names(function)
+        self.function = weakly_held(function)
         self.check_traceable()
         shared = isinstance(function, Hashable)  # model and regularizer of a map compile it once
         self._both = (_compiled if shared else _compiled.__wrapped__)(function)

@@ -1,7 +1,7 @@
 """The walk from saddle to saddle of a diagonal net, in float64 or in rational numbers.
 
 How it works. Between two jumps the dual s moves along a straight line, ds/dtau = rate X^T (y - X
-beta) (docs/theory.md section 28), until a coordinate reaches +-1; there beta jumps to the least
+beta) (docs/theory section 28), until a coordinate reaches +-1; there beta jumps to the least
 squares under the signs that s allows (`bounded.least`). Everything is rational, and nothing depends
 on the units of the data:
 
@@ -54,6 +54,7 @@ class Columns(Protocol):
     """The data of a walk in one arithmetic and in its units."""
 
     rate: Any  # ds/dtau over the pull, by coordinate
+    above: Any  # infinite, by coordinate
     shape: tuple[int, int]
     tie: Any  # relative difference of two waits that are one
     doubt: float  # relative error of the saddles so far
@@ -62,7 +63,7 @@ class Columns(Protocol):
     def signed(self, places: Any, signs: Array) -> Any: ...
     def look(self, beta: Array) -> None: ...
     def pull(self) -> Array: ...
-    def noise(self, wait: Any = None) -> Array: ...
+    def noise(self) -> Array: ...
     def depends(self, places: Array) -> bool: ...
     def rounded(self, s: Array) -> Array: ...
     def walk(self, legs: list[tuple[Any, Array, Array]], **known: Any) -> Walk: ...
@@ -75,23 +76,26 @@ def walk(data: Columns, limit: TimeLimit) -> Walk:
     legs = [(tau, beta, s)]
     data.look(beta)
     for _ in range(JUMPS * len(s) + 1):
-        pull = data.pull()
-        pulled = np.abs(pull) > data.noise()
-        away = pulled & (s * pull > 0) & (np.abs(s) == 1)  # least squares says no: rounding
+        pull, noise, bound = data.pull(), data.noise(), np.abs(s) == 1
+        pulled = np.abs(pull) > noise
+        away = pulled & bound & (s * pull > 0)  # least squares says no: rounding
         sure &= not away.any()
-        moving = np.flatnonzero(pulled & ~away)
+        leaves = pulled & ~away
+        moving = np.flatnonzero(leaves)
         if not len(moving):
             break
-        speed, signs = (data.rate * pull)[moving], np.sign(pull[moving])
-        waits = (signs - s[moving]) / speed
+        speed, places = (data.rate * pull)[moving], s[moving]
+        signs = np.sign(speed)
+        waits = (signs - places) / speed
         first = int(waits.argmin())
         wait = waits[first]
-        # at a bound s stays where it is, whatever its pull
-        doubt = doubt + np.where(np.abs(s) < 1, data.rate * wait * data.noise(wait), 0)
+        # at a bound s stays where it is, unless it leaves for the other one
+        doubt = doubt + np.where(bound & ~leaves, 0, data.rate * wait * noise)
         unsure = doubt[moving] / np.abs(speed)
         arrived = waits - wait <= wait * data.tie + unsure + unsure[first]
-        places, s = moving[arrived], s.copy()
-        s[moving] = np.minimum(np.maximum(s[moving] + wait * speed, -1), 1)
+        s = s.copy()
+        s[moving] = np.minimum(np.maximum(places + wait * speed, -1), 1)
+        places = moving[arrived]
         s[places] = signs[arrived]
         s, tau = data.rounded(s), tau + wait
         late = max(late, float(unsure[arrived].max() / tau))
@@ -115,8 +119,10 @@ def _saddle(data: Columns, s: Array, beta: Array) -> tuple[Array, Array | None, 
     signs = s[places]
     z = np.maximum(beta[places] * signs, 0)
     problem = data.signed(places, signs)
-    low, high = np.zeros_like(z), np.full_like(z, np.inf)
-    end = least(problem, z, z > 0, low, high)
+    low, high, known = data.zeros()[: len(z)], data.above[: len(z)], None
+    if np.count_nonzero(z) == np.count_nonzero(beta):  # z is where the data have been looked at
+        known = data.pull()[places] * signs, data.noise()[places]
+    end = least(problem, z, z > 0, low, high, known)
     beta = data.zeros()
     beta[places] = end.z * signs
     level = ~end.free & (np.abs(end.slope) <= end.noise)
@@ -132,9 +138,12 @@ class FloatColumns:
         self.columns = column_exponents(X)
         self.labels = int(np.frexp(np.abs(y).max(initial=0.0))[1])
         self.X, self.y = np.ldexp(X, -self.columns), np.ldexp(y, -self.labels)
-        self.shape, self.factor, self.squares = X.shape, factor, self.X**2
+        self.shape, self.factor = X.shape, factor
+        self.squares, self.height = self.X**2, np.abs(self.y)
         self.most = int(self.columns.max()) if X.shape[1] else 0
         self.rate = np.ldexp(1.0, self.columns - self.most)
+        self.above = np.full(X.shape[1], np.inf)
+        self.residual, self.terms = self.y, self.height  # at zero
 
     def zeros(self) -> Array:
         return np.zeros(self.shape[1])
@@ -143,31 +152,16 @@ class FloatColumns:
         return _Signed(self, self.X[:, places] * signs)
 
     def look(self, beta: Array) -> None:
-        """Computes the residual at beta, and the size of the terms that it is a sum of."""
-        free = np.flatnonzero(beta)
-        A = self.X[:, free]
-        self.residual = self.y - A @ beta[free]
-        terms = np.abs(self.y) + np.abs(A) @ np.abs(beta[free])
-        self.terms = UNIT * terms
-        self.seen = np.asarray(self.X.T @ self.residual)
+        """Computes the pull at beta, where the last slope was asked for, and its rounding."""
+        self.seen = np.asarray(self.residual @ self.X)
+        self.blur = UNIT * np.sqrt(self.terms**2 @ self.squares)
 
     def pull(self) -> Array:
         return self.seen
 
-    def noise(self, wait: Any = None) -> Array:
-        """How far rounding may have moved each pull; closer where it decides."""
-        rough = math.sqrt(self.terms @ self.terms)  # entries of X are at most 1
-        if wait is None:
-            near = np.abs(self.seen) <= 10 * rough
-        elif wait * rough <= CLEAR:  # rates are at most 1
-            return np.asarray(rough)
-        else:
-            near = self.rate * wait * rough > CLEAR
-        noise = np.full(len(self.seen), rough)
-        if near.any():
-            squares = self.squares if near.all() else self.squares[:, near]
-            noise[near] = np.sqrt(self.terms**2 @ squares)
-        return noise
+    def noise(self) -> Array:
+        """How far rounding may have moved each pull."""
+        return self.blur
 
     def depends(self, places: Array) -> bool:
         """Whether the columns depend on each other as far as float64 can tell."""
@@ -194,26 +188,28 @@ class _Signed:
 
     def __init__(self, data: FloatColumns, A: Array) -> None:
         self.data, self.A, self.sizes = data, A, np.abs(A)
+        self.squares = A**2
 
     def slope(self, z: Array) -> tuple[Array, Array]:
-        A, y = self.A, self.data.y
-        terms = UNIT * (np.abs(y) + self.sizes @ z)
-        return A.T @ (y - A @ z), np.sqrt((self.sizes**2).T @ terms**2)
+        residual, terms = self.data.y - self.A @ z, self.data.height + self.sizes @ z
+        self.data.residual, self.data.terms = residual, terms
+        return residual @ self.A, UNIT * np.sqrt(terms**2 @ self.squares)
 
     def goal(self, z: Array, free: Any) -> Array:
         A, goal = self.A[:, free], z[free]
         factor, failed = dpotrf(A.T @ A, lower=True)
         error = math.inf  # what the last correction moved; it contains the rounding of the slopes
-        for _ in range(3):
+        for turn in range(3):
             left = self.data.y - A @ goal
             if failed:
                 move = lstsq(A, left, lapack_driver="gelsy")[0]
             else:
                 move = dpotrs(factor, A.T @ left, lower=True)[0]
             goal = goal + move
-            error = abs(move).max() / (abs(goal).max() or 1.0)
-            if error <= CLEAR:
-                break
+            if turn:  # the first one leads from the last saddle to this one
+                error = abs(move).max() / (abs(goal).max() or 1.0)
+                if error <= CLEAR:
+                    break
         self.data.doubt = max(self.data.doubt, math.inf if failed else float(error))
         return goal
 
@@ -226,6 +222,7 @@ class WholeColumns:
     def __init__(self, X: Array, y: Array, factor: float) -> None:
         self.given, self.shape, self.factor = X, X.shape, factor
         self.rate = np.array([1] * X.shape[1], dtype=object)
+        self.above = np.array([math.inf] * X.shape[1], dtype=object)
         (self.X, self.power), (self.y, self.labels) = integers(X), integers(y)
 
     def zeros(self) -> Any:
@@ -242,7 +239,7 @@ class WholeColumns:
     def pull(self) -> Any:
         return self.seen
 
-    def noise(self, wait: Any = None) -> Any:
+    def noise(self) -> Any:
         return np.zeros(self.shape[1], dtype=int)
 
     def depends(self, places: Array) -> bool:

@@ -1,6 +1,6 @@
 """The straight pieces of steepest descent of |a|_1 on {a : X a = X start}, in two arithmetics.
 
-How it works (docs/theory.md section 22). The velocity is v = -P s: P projects on the kernel of X, s
+How it works (docs/theory section 22). The velocity is v = -P s: P projects on the kernel of X, s
 is the subgradient of |a|_1 that makes it shortest (`bounded.least` over the entries of s where a
 rests). A piece ends when an entry of a vanishes. Only the rows' span matters, so rows are divided
 by powers of two.
@@ -20,8 +20,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import qr
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dgeqp3, dorgqr, dpotrf, dpotrs
 
 from penchant.arguments import Array
 from penchant.limits import TimeLimit
@@ -29,7 +28,7 @@ from penchant.solvers.bounded import BoundedMinimum, least
 from penchant.solvers.data import rows_of_order_one
 from penchant.solvers.exact import independent_rows
 from penchant.solvers.limits import rational
-from penchant.solvers.limits.jumps import EPS, TIE, UNIT
+from penchant.solvers.limits.jumps import CLEAR, EPS, TIE, UNIT
 
 PIECES = 100  # per coordinate, far more than were ever needed
 
@@ -65,9 +64,8 @@ def walk(data: Kernel, limit: TimeLimit) -> Pieces:
     doubt, corners = np.zeros_like(a), []
     falling = free
     for _ in range(PIECES * len(a)):
-        s, free, settled = _shortest(data, s, free, a == 0)
+        s, free, settled, (v, noise) = _shortest(data, s, free, a == 0)
         sure &= settled
-        v, noise = data.velocity(s)
         v[free | (np.abs(v) <= noise)] = 0
         corners.append((tau, a, s))
         falling = a * v < 0
@@ -89,15 +87,19 @@ def walk(data: Kernel, limit: TimeLimit) -> Pieces:
     return data.pieces(corners, doubt=total, ended=ended)
 
 
-def _shortest(data: Kernel, s: Array, free: Any, rests: Any) -> tuple[Array, Any, bool]:
-    """The subgradient that makes the velocity shortest, and where it lies inside its bounds."""
+def _shortest(
+    data: Kernel, s: Array, free: Any, rests: Any
+) -> tuple[Array, Any, bool, tuple[Array, Array]]:
+    """The subgradient that makes the velocity shortest, where it lies inside its bounds, if that
+    is sure, and the velocity with its rounding.
+    """
     s, free = s.copy(), free & rests
     if not rests.any():
-        return s, free, True
-    bound = np.full_like(s[rests], 1)
-    minimum: BoundedMinimum = least(data.rests(s, rests), s[rests], free[rests], -bound, bound)
+        return s, free, True, data.velocity(s)
+    bound, problem = np.full_like(s[rests], 1), data.rests(s, rests)
+    minimum: BoundedMinimum = least(problem, s[rests], free[rests], -bound, bound)
     s[rests], free[rests] = minimum.z, minimum.free
-    return s, free, minimum.sure
+    return s, free, minimum.sure, problem.seen
 
 
 def _relative(doubt: Array, corners: list[Any]) -> float:
@@ -115,14 +117,11 @@ class FloatKernel:
     def __init__(self, X: Array, start: Array) -> None:
         self.power = int(np.frexp(np.abs(start).max())[1])
         self.begin = np.ldexp(start, -self.power)
-        rows = rows_of_order_one(X)
-        basis, triangle, _ = qr(rows.T, mode="economic", pivoting=True, check_finite=False)
-        sizes = np.abs(triangle.diagonal())
-        rank = int((sizes > max(X.shape) * EPS * sizes[0]).sum())
+        self.Q, triangle, _ = factored(rows_of_order_one(X), max(X.shape) * EPS)
+        rank, sizes = len(triangle), np.abs(triangle.diagonal())
         if rank < len(X) and len(independent_rows(X)) != rank:
             self.doubt = math.inf  # float64 drops a row that is independent
-        self.Q = basis[:, :rank]
-        condition = float(sizes[0] / sizes[rank - 1]) if rank else 1.0
+        condition = float(sizes[0] / sizes[-1]) if rank else 1.0
         self.unit, self.squares = UNIT * condition, self.Q**2
 
     def rests(self, s: Array, rests: Array) -> _Rests:
@@ -141,6 +140,21 @@ class FloatKernel:
         tau, points, dual = (np.array(column, dtype=float) for column in zip(*corners, strict=True))
         with np.errstate(over="ignore", under="ignore"):
             return Pieces(np.ldexp(tau, self.power), np.ldexp(points, self.power), dual, **known)
+
+
+def factored(rows: Array, dependent: float) -> tuple[Array, Array, Any]:
+    """(basis, triangle, places) with rows[places] = (basis triangle)^T for independent rows.
+
+    Below the diagonal `triangle` holds what LAPACK left there. LAPACK is called directly, since
+    most problems are tiny.
+    """
+    if not rows.any():
+        return np.zeros((rows.shape[1], 0)), np.zeros((0, 0)), np.zeros(0, dtype=int)
+    factor, order, tau, _, _ = dgeqp3(rows.T)
+    sizes = np.abs(factor.diagonal())
+    rank = int((sizes > dependent * sizes[0]).sum())
+    basis = np.asarray(dorgqr(factor[:, :rank], tau[:rank])[0])
+    return basis, factor[:rank, :rank], order[:rank] - 1
 
 
 def exact_basis(X: Array) -> Array:
@@ -173,7 +187,7 @@ class _Rests:
         self.data, self.s, self.rests = data, s, rests
 
     def slope(self, z: Array) -> tuple[Array, Array]:
-        velocity, noise = self.data.velocity(self._with(z))
+        self.seen = velocity, noise = self.data.velocity(self._with(z))
         return velocity[self.rests], noise[self.rests]
 
     def goal(self, z: Array, free: Any) -> Array:
@@ -187,12 +201,15 @@ class _Rests:
         if failed:
             self.data.doubt = math.inf
             return z[free]
-        heights, move = np.zeros(Q.shape[1]), np.zeros(0)
-        for _ in range(3):
+        heights = np.zeros(Q.shape[1])
+        goal, error = self.data.Q[places], math.inf
+        for turn in range(3):
             move = dpotrs(factor, Q.T @ (s - Q @ heights), lower=True)[0]
             heights = heights + move
-        goal = self.data.Q[places]
-        error = np.abs(goal @ move).max()  # of what is at most 1
+            if turn:
+                error = np.abs(goal @ move).max()  # of what is at most 1
+                if error <= CLEAR:
+                    break
         self.data.doubt = max(self.data.doubt, float(error))
         return np.asarray(goal @ heights)
 

@@ -1,7 +1,7 @@
 """Training from a vanishing start: the jumps between saddles, without integrating.
 
 How it works. As alpha goes to 0 a diagonal net rests at saddles and jumps between them
-(docs/theory.md section 28). In the time tau below the dual s = log(w+/w-) / (2 log(1/alpha)) moves
+(docs/theory section 28). In the time tau below the dual s = log(w+/w-) / (2 log(1/alpha)) moves
 by ds/dtau = -2 dL/dbeta, beta_i is zero where |s_i| < 1, and where |s_i| = 1 it has the sign of s_i
 or is zero: after a jump beta has the least loss under these signs (Pesme and Flammarion 2023). For
 depth D > 2 the dual is 1 - (w/alpha)^(2-D) in place of the logarithm, and the same holds in another
@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lstsq
 
 from penchant.arguments import Array, integer, log_scale, regression_data
 from penchant.door import Invalid, door_as
 from penchant.limits import TimeLimit
 from penchant.problems.regression import Regression
-from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.records import Kind, NumericalError, Outcome
+from penchant.results import LabelledResult, dataset_of
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import column_exponents
 from penchant.solvers.exact import ELIMINATION, independent_rows
@@ -35,7 +35,7 @@ FITTED = 1e-13  # of the terms of its sum: a residual of this size is rounding
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class Saddles(Record):
+class Saddles(LabelledResult):
     """The saddles that training from a vanishing start visits, and when it jumps.
 
     Attributes
@@ -54,6 +54,8 @@ class Saddles(Record):
     error
         The relative error of times, saddles and dual: an estimate in float64 arithmetic, and a
         bound, that of rounding once, where the list was computed in rational numbers.
+    features
+        The names of the columns, if X had them.
 
     Examples
     --------
@@ -73,6 +75,18 @@ class Saddles(Record):
     depth: int
     outcome: Outcome
     error: float = math.nan
+    features: tuple[str, ...] = ()
+
+    @property
+    def dataset(self) -> Any:
+        """The numbers along `jump`, an xarray.Dataset; `dataset.to_dataframe()` is a table."""
+        rows = {
+            "points": (("jump", "feature"), self.points, "saddle from this jump on"),
+            "dual": (("jump", "feature"), self.dual, "$s$ at the jump"),
+            "norm_l1": ("jump", np.abs(self.points).sum(axis=1), r"$\ell_1$ norm of the saddle"),
+        }
+        at = {"tau": ("jump", self.tau, r"time of the jump, $\tau$")}
+        return dataset_of(self, rows, at, depth=self.depth)
 
     @property
     def end(self) -> Array:
@@ -231,13 +245,15 @@ def _distance(A: Array, left: Array, point: Array) -> float:
         return 0.0
     if not np.isfinite(left).all():
         return math.inf
-    return _largest(lstsq(A, left, lapack_driver="gelsy")[0]) / _largest(point)
+    return _largest(np.asarray(np.linalg.lstsq(A, left, rcond=EPS)[0])) / _largest(point)
 
 
 def _distinct(X: Array) -> tuple[Any, Array, Any]:
     """Columns that differ by more than a sign: their places, and every column's sign and group."""
     heads = X[np.argmax(X != 0, axis=0), np.arange(X.shape[1])]
     signs = np.where(heads < 0, -1.0, 1.0)
-    _, first, share = np.unique(X * signs, axis=1, return_index=True, return_inverse=True)
-    share = share.ravel()
+    columns = np.ascontiguousarray((X * signs).T) + 0.0  # zeros without a sign
+    groups: dict[bytes, int] = {}
+    share = np.array([groups.setdefault(column.tobytes(), len(groups)) for column in columns])
+    first = np.unique(share, return_index=True)[1]
     return first, signs * signs[first][share], share

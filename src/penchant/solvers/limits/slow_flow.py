@@ -1,7 +1,7 @@
 """The slow phase after memorization: steepest descent of a norm among interpolators.
 
 How it works. Once X a = y, descent on (1/2)|X a - y|^2 + beta |a|_1 with a small learning_rate *
-beta follows da/dtau = -P s in tau = learning_rate * beta * steps (docs/theory.md section 22), P the
+beta follows da/dtau = -P s in tau = learning_rate * beta * steps (docs/theory section 22), P the
 projection on the kernel of X and s the subgradient of |a|_1 that makes P s shortest. The path is a
 chain of straight pieces, which `pieces` follows from corner to corner, so nothing is integrated. It
 gives the delay of grokking exactly, constant included, where Notsawo et al. 2025 give its order
@@ -25,19 +25,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dgeqp3, dorgqr, dtrtrs
+from scipy.linalg.lapack import dgesdd, dtrtrs
 
 from penchant.arguments import Array, entries, finite_array, integer, positive
+from penchant.columns import named_as_given
 from penchant.door import Invalid, door, door_as
 from penchant.limits import TimeLimit
 from penchant.problems.matrix_problem import MatrixProblem
 from penchant.problems.regression import Regression
-from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.records import Kind, NumericalError, Outcome
 from penchant.regularizers.spectral import shape_of
+from penchant.results import LabelledResult, dataset_of
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import rows_of_order_one
 from penchant.solvers.limits.jumps import EPS
-from penchant.solvers.limits.pieces import FloatKernel, Pieces, WholeKernel, exact_basis, walk
+from penchant.solvers.limits.pieces import (
+    FloatKernel,
+    Pieces,
+    WholeKernel,
+    exact_basis,
+    factored,
+    walk,
+)
 from penchant.solvers.limits.rational import affordable
 from penchant.threads import one_blas_thread
 
@@ -50,7 +59,7 @@ QUIET, LEVEL = 1000, 1e-7  # it is over when so many steps lower the norm by no 
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class SlowFlow(Record):
+class SlowFlow(LabelledResult):
     """The corners of the path; the last one has least l1 norm.
 
     Attributes
@@ -64,6 +73,8 @@ class SlowFlow(Record):
     error
         The relative error of times and points: an estimate in float64 arithmetic, and a bound, that
         of rounding once, where the path was computed in rational numbers.
+    features
+        The names of the columns, if X had them.
 
     Examples
     --------
@@ -77,6 +88,16 @@ class SlowFlow(Record):
     points: Array
     outcome: Outcome | None = None
     error: float = math.nan
+    features: tuple[str, ...] = ()
+
+    @property
+    def dataset(self) -> Any:
+        """The numbers along `corner`, an xarray.Dataset; `dataset.to_dataframe()` is a table."""
+        rows = {
+            "points": (("corner", "feature"), self.points, "coefficients at the corner"),
+            "norm_l1": ("corner", np.abs(self.points).sum(axis=1), r"$\ell_1$ norm at the corner"),
+        }
+        return dataset_of(self, rows, {"tau": ("corner", self.tau, r"slow time $\tau$")})
 
     @property
     def time(self) -> float:
@@ -109,6 +130,7 @@ class SlowFlow(Record):
 
 
 @door
+@named_as_given
 def slow_flow(
     X: ArrayLike | Regression | MatrixProblem,
     start: ArrayLike,
@@ -262,37 +284,26 @@ def violation(X: Array, path: Pieces) -> float:
     power = int(np.frexp(np.abs(path.points[0]).max())[1])
     with np.errstate(all="ignore"):
         points, stays = np.ldexp(path.points, -power), np.ldexp(np.diff(path.tau), -power)
-        moves = np.diff(points, axis=0, append=points[-1:])
+        moves, weights = np.zeros_like(points), np.ones((len(points), 1))
+        moves[:-1], weights[:-1, 0] = points[1:] - points[:-1], stays
         signs = np.where(points != 0, np.sign(points), np.sign(moves))
         wrong = np.where(signs != 0, signs - path.dual, np.maximum(np.abs(path.dual) - 1, 0))
         missed = rows @ (points - points[0]).T
-        pulls = np.append(stays, 1.0)[:, None] * path.dual + moves
+        pulls = weights * path.dual + moves
     numbers = (missed, pulls, path.dual)
     if not all(np.isfinite(part).all() for part in numbers) or (stays < 0).any():
         return math.inf
-    basis, away = _shortest_way(rows, missed)
+    basis, triangle, places = factored(rows, EPS)
+    away = 0.0  # the shortest vectors that the rows map to what is missed
+    if len(places):
+        away = np.abs(basis @ dtrtrs(triangle, missed[places], trans=1)[0]).max()
     off, speeds = (_beyond(basis, part) for part in (pulls, path.dual))
     size = float(np.abs(points).max()) or 1.0
     astray = off[:-1].sum() / size
     with np.errstate(all="ignore"):
         late = (off[:-1] / speeds[:-1]).sum() / stays.sum() if len(stays) else 0.0
-    errors = (np.abs(away).max() / size, np.abs(wrong).max(), off[-1], astray, late)
+    errors = (away / size, np.abs(wrong).max(), off[-1], astray, late)
     return float(np.max(errors))
-
-
-def _shortest_way(rows: Array, missed: Array) -> tuple[Array, Array]:
-    """An orthonormal basis of the rows, and the shortest vectors that the rows map to `missed`.
-
-    One factor serves both; LAPACK is called directly, since most problems are tiny.
-    """
-    if not rows.any():
-        return np.zeros((rows.shape[1], 0)), np.zeros((rows.shape[1], missed.shape[1]))
-    factor, order, tau, _, _ = dgeqp3(rows.T)
-    sizes = np.abs(factor.diagonal())
-    rank = int((sizes > EPS * sizes[0]).sum())
-    triangle, places = factor[:rank, :rank], order[:rank] - 1
-    basis = np.asarray(dorgqr(factor[:, :rank], tau[:rank])[0])
-    return basis, np.asarray(basis @ dtrtrs(triangle, missed[places], trans=1)[0])
 
 
 def _beyond(basis: Array, vectors: Array) -> Array:
@@ -312,8 +323,8 @@ def isolated(X: Array, path: Pieces) -> bool:
     if used.sum() > len(X):
         return False
     rows = rows_of_order_one(X)[:, used]
-    sizes = np.linalg.svd(rows, compute_uv=False)
-    return bool(sizes[-1] > CLEAR * sizes[0])
+    _, sizes, _, failed = dgesdd(rows, compute_uv=False)
+    return not failed and bool(sizes[-1] > CLEAR * sizes[0])
 
 
 def _crossing(gap: Array, move: Array, error: float) -> float | None:
@@ -392,7 +403,9 @@ def _euler(
     for _ in range(max_steps):
         if goal is not None and np.linalg.norm(matrix - goal) <= error:
             return points, Outcome(Kind.SOLVED, f"within {error:g} of the target")
-        u, s, v = np.linalg.svd(matrix, full_matrices=False)
+        u, s, v, failed = dgesdd(matrix, full_matrices=False)
+        if failed:
+            return points, Outcome(Kind.STALLED, f"no singular values after {len(points)} steps")
         pull = ((u * (s > 1e-12 * s[0])) @ v).ravel()
         matrix = matrix - rate * (pull - basis @ (basis.T @ pull)).reshape(matrix.shape)
         if not np.isfinite(matrix).all():

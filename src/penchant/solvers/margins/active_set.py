@@ -1,7 +1,7 @@
 """The active set of a margin problem: which rows of A b >= c hold with equality.
 
 How it works. The conditions of min R(b) under A b >= c are grad R(b) = A^T nu with nu >= 0, and
-nu_n = 0 wherever a margin is larger than c_n (docs/theory.md section 12). With a set of rows taken
+nu_n = 0 wherever a margin is larger than c_n (docs/theory section 12). With a set of rows taken
 as equations this is what `interpolate` solves, except that nu may come out negative. Lawson and
 Hanson's exchange, made for least squares, finds the right set for any convex R: move nu from where
 it is towards the solution on the present rows; if a weight gets to zero first, stop there and drop
@@ -37,6 +37,7 @@ from penchant.solvers import interpolate
 from penchant.solvers.constraints import reduce
 from penchant.solvers.continuation import Failed
 from penchant.solvers.margins.rows import Rows
+from penchant.solvers.sparse_rows import SparseRows, gram, row_lengths
 
 Index = NDArray[np.intp]
 NEGATIVE = 1e-13  # of the largest dual weight: below zero by less than this is rounding
@@ -128,7 +129,7 @@ def enter(rows: Rows, active: Index, at: Any, row: int) -> tuple[Index, Any]:
     if shares is None:
         return np.append(active, row), at
     # each part of the sum in units of the length of the row: its unit changes no decision
-    parts = shares * np.linalg.norm(A[active], axis=1) / np.linalg.norm(A[row])
+    parts = shares * row_lengths(A[active]) / np.linalg.norm(A[row])
     positive = parts > DEPENDENT * max(1.0, float(np.abs(parts).max(initial=0.0)))
     if not positive.any():
         weights = np.zeros(len(A))
@@ -148,9 +149,9 @@ def dependence(others: Array, row: Array) -> Array | None:
     """The coefficients of `row` in the span of `others`, None if it is outside of it."""
     if not len(others) or (len(others) < len(row) and plainly_outside(others, row)):
         return None
-    lengths, length = np.linalg.norm(others, axis=1), float(np.linalg.norm(row))
+    lengths, length = row_lengths(others), float(np.linalg.norm(row))
     others, row = others / lengths[:, None], row / length
-    shares = np.asarray(np.linalg.lstsq(others.T, row, rcond=1e-12)[0], dtype=np.float64)
+    shares = nearest(others, row)
     distance = float(np.linalg.norm(row - shares @ others))
     # as many as there are columns span everything, since they are independent already
     spanned = len(others) >= len(row)
@@ -159,11 +160,22 @@ def dependence(others: Array, row: Array) -> Array | None:
     return shares * length / lengths
 
 
+def nearest(others: Any, row: Array) -> Array:
+    """The coefficients of the point nearest to `row` in the span of `others`."""
+    if isinstance(others, np.ndarray):
+        return np.asarray(np.linalg.lstsq(others.T, row, rcond=1e-12)[0], dtype=np.float64)
+    inverse = np.linalg.pinv(gram(others), rcond=1e-12, hermitian=True)
+    shares = inverse @ (others @ row)
+    for _ in range(2):  # the Gram matrix has the square of the condition
+        shares += inverse @ (others @ (row - shares @ others))
+    return np.asarray(shares)
+
+
 def plainly_outside(others: Array, row: Array) -> bool:
     """A cheap test that settles the common case: `row` far outside the span of `others`."""
-    gram = others @ others.T
-    gram[np.diag_indices_from(gram)] *= 1 + 1e-10  # relative, for Cholesky alone
-    factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=1)
+    products = gram(others)
+    products[np.diag_indices_from(products)] *= 1 + 1e-10  # relative, for Cholesky alone
+    factor, failed = scipy.linalg.lapack.dpotrf(products, lower=1)
     if failed:
         return False
     shares = scipy.linalg.lapack.dpotrs(factor, others @ row, lower=1)[0]
@@ -182,7 +194,11 @@ def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
         except ValueError:
             raise Failed("to float64 the active rows contradict each other") from None
         inner, nu = interpolate.least_norm(np.ones(1), system)
-        return system.original_dual(nu) * system.scale, system.scale * inner
+        with np.errstate(over="ignore", invalid="ignore"):
+            dual, b = system.original_dual(nu) * system.scale, system.scale * inner
+        if not (np.isfinite(dual).all() and np.isfinite(b).all()):
+            raise Failed("the shortest predictor with these margins is beyond float64")
+        return dual, b
     if len(A) > A.shape[1] or not sizes.all():
         raise Failed("the active rows are dependent")
     basis = scipy.linalg.lapack.dorgqr(factor, tau, lwork=work)[0]
@@ -198,6 +214,8 @@ def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
     """The l2 problem, begun at the answer of a compiled nonnegative least squares solver."""
     weighted = rows.A * np.sqrt(softness)
     if len(rows.c) < rows.A.shape[1]:
+        if isinstance(weighted, SparseRows):
+            return in_span(rows, softness, SparseSpan(weighted))
         span = Span(weighted.copy())
         sizes = np.abs(span.rows.diagonal())
         if sizes.min() > ILL * sizes.max():
@@ -218,10 +236,10 @@ def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
     return settle(rows, on, active, Iterate(nu, np.zeros(weighted.shape[1])))
 
 
-def in_span(rows: Rows, softness: Array, span: Span) -> tuple[Index, Iterate, int]:
+def in_span(rows: Rows, softness: Array, span: Span | SparseSpan) -> tuple[Index, Iterate, int]:
     """The same with one coordinate for each row: the answer is a combination of the rows."""
     inner = dataclasses.replace(rows, A=span.rows)
-    active, end, steps = least_squares(inner, np.ones(len(rows.c)))
+    active, end, steps = least_squares(inner, np.ones(span.rows.shape[1]))
     b = np.sqrt(softness) * span.out(end.b)
     # one step of refinement, with the margins of the rows themselves
     missing = rows.c[active] - rows.A[active] @ b
@@ -245,6 +263,20 @@ class Span:
         vector[: len(inner), 0] = inner
         turned, _, _ = scipy.linalg.lapack.dormqr("L", "N", self.reflectors, self.tau, vector, 64)
         return np.asarray(turned[:, 0])
+
+
+class SparseSpan:
+    """The same for sparse rows, from the eigenvectors of their Gram matrix."""
+
+    def __init__(self, matrix: Any):
+        values, vectors = np.linalg.eigh(matrix.gram())
+        new = values > len(values) * float(np.finfo(float).eps) * values[-1]
+        self.matrix, self.inverse = matrix, vectors[:, new] / np.sqrt(values[new])
+        self.rows = vectors[:, new] * np.sqrt(values[new])
+
+    def out(self, inner: Array) -> Array:
+        """The vector with these coordinates in the basis."""
+        return np.asarray((self.inverse @ inner) @ self.matrix)
 
 
 def nonnegative(G: Array, h: Array) -> tuple[Array, float] | None:

@@ -24,6 +24,7 @@ from penchant.solvers.margins.walk import MarginWalk
 from penchant.solvers.pivots import EPS
 from penchant.solvers.solution import SMALL, SOLVED, Found
 from penchant.solvers.sparse import UNIQUE
+from penchant.solvers.sparse_rows import SparseRows
 
 DEEP = 30
 LEVEL = -2000.0  # log mu at which Q of depth 2 stands for its limit on a face
@@ -155,6 +156,10 @@ class Vertex:
 
 
 def exact_vertex(rows: Rows) -> Vertex:
+    if isinstance(rows.A, SparseRows):
+        if rows.A.dense is None:
+            raise Failed("the exact linear program needs all entries of the rows")
+        rows = dataclasses.replace(rows, A=rows.A.dense)
     table, work = Table(rows), 0.0
     turns = Turns(10_000_000, "the exact linear program")
     while (leaving := table.unmet()) is not None:

@@ -89,7 +89,9 @@ def least_spectral(tensor: Array, c: Array, inside: Array) -> tuple[Array, Array
     goal = np.append(np.zeros(size), 1.0)
     x, move, mu, steps = BarrierPath(goal, L, basis, np.append(inside, -1.0)).end()
     slack = L @ x
-    return x[:-1] / x[-1], mu / slack * (1 - L @ move / slack), steps
+    # a share beyond the length of the step is rounding, and would turn the sign of a weight
+    share = np.clip(L @ move / slack, -CENTRED, CENTRED)
+    return x[:-1] / x[-1], mu / slack * (1 - share), steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,17 +215,18 @@ class BarrierPath:
             return x, np.nan
         pulled = np.tensordot(self.tensor, barrier.slope(), axes=2)
         slope = self.goal / mu + self.L.T @ (1 / slack) - pulled
-        scaled, parts = self.L / slack[:, None], barrier.squares(self.tensor)
-        hessian = scaled.T @ scaled + parts @ parts.T
-        unit = 1 / np.sqrt(np.diag(hessian))
-        try:
-            if careful:
-                move = unit * by_root(np.vstack([scaled, parts.T]) * unit, unit * slope)
-            else:
-                move = unit * np.linalg.solve(hessian * np.outer(unit, unit), unit * slope)
-        except np.linalg.LinAlgError:
-            return slope, np.nan
-        square = float(slope @ move)  # a form that is positive, but for rounding
+        with np.errstate(all="ignore"):  # what overflows is no step
+            scaled, parts = self.L / slack[:, None], barrier.squares(self.tensor)
+            hessian = scaled.T @ scaled + parts @ parts.T
+            unit = 1 / np.sqrt(np.diag(hessian))
+            try:
+                if careful:
+                    move = unit * by_root(np.vstack([scaled, parts.T]) * unit, unit * slope)
+                else:
+                    move = unit * np.linalg.solve(hessian * np.outer(unit, unit), unit * slope)
+            except np.linalg.LinAlgError:
+                return slope, np.nan
+            square = float(slope @ move)  # a form that is positive, but for rounding
         return move, square**0.5 if square >= 0 else np.nan
 
 

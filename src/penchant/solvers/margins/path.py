@@ -1,6 +1,6 @@
 """The paths in mu of the max margin of Q and of the gradient flow, with their support vectors.
 
-The first minimises Q_mu under margins of at least one (docs/theory.md section 12), by `walk`; the
+The first minimises Q_mu under margins of at least one (docs/theory section 12), by `walk`; the
 second is the limit of large starts at the same mu (section 14), by `ratchet`. They are one path
 until a weight of the first would have to fall. Both are followed from the largest mu down, whatever
 order was asked for, since each scale starts from the one above it.
@@ -24,11 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, classification_data, finite_array, start_shape, tilt_or_none
+from penchant.columns import named_as_given
 from penchant.door import Invalid, door
 from penchant.limits import OutOfTime, limited
 from penchant.problems.classification import Classification
-from penchant.records import Kind, Outcome, Record, Unsolved
+from penchant.records import Kind, NumericalError, Outcome, Unsolved
 from penchant.regularizers.q import Q
+from penchant.results import LabelledResult, dataset_of
 from penchant.solvers.accuracy import TOGETHER
 from penchant.solvers.certificate import judge
 from penchant.solvers.continuation import KERNEL, Failed
@@ -41,6 +43,7 @@ from penchant.solvers.margins.separation import refuse_inseparable, refuse_zero_
 from penchant.solvers.margins.walk import MarginWalk
 from penchant.solvers.max_margin import failed
 from penchant.solvers.solution import SOLVED, Found, exponential, must_fit, restored, stacked
+from penchant.solvers.sparse_rows import SparseRows, classification_rows
 from penchant.threads import one_blas_thread
 
 LONGEST = 0.5  # step in log mu: a sample that comes and goes within one step is not seen
@@ -61,7 +64,7 @@ class SupportChange:
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class MarginPath(Record):
+class MarginPath(LabelledResult):
     """The largest margins of Q over a list of scales, one row per scale in the given order.
 
     Attributes
@@ -94,6 +97,8 @@ class MarginPath(Record):
         Where the support changes, from large to small mu.
     outcomes
         How each row ended.
+    features
+        The names of the columns, if X had them.
 
     Examples
     --------
@@ -116,13 +121,35 @@ class MarginPath(Record):
     iterations: NDArray[np.int_]
     changes: tuple[SupportChange, ...]
     outcomes: tuple[Outcome, ...]
+    features: tuple[str, ...] = ()
+
+    @property
+    def dataset(self) -> Any:
+        """The numbers along `scale`, an xarray.Dataset; `dataset.to_dataframe()` is a table."""
+        return _dataset(self)
 
     def rows(self) -> list[tuple[str, str]]:
         worst = [
-            ("worst violation", f"{np.nanmax(self.residual):.2g}"),
-            ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
+            ("worst violation", f"{np.fmax.reduce(self.residual):.2g}"),
+            ("worst kkt", f"{np.fmax.reduce(self.kkt):.2g}"),
         ]
         return table(self, worst, [("factorizations", str(int(self.iterations.sum())))])
+
+
+def _dataset(path: MarginPath | RatchetPath) -> Any:
+    length = np.linalg.norm(path.beta, axis=1, keepdims=True)
+    total = path.dual.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        direction, weights = path.beta / length, path.dual / total
+    rows = {
+        "direction": (("scale", "feature"), direction, r"predictor over its $\ell_2$ norm"),
+        "weights": (("scale", "sample"), weights, "shares of the samples in the dual"),
+        "beta": (("scale", "feature"), path.beta, "coefficients at margins of at least one"),
+        "support": ("scale", path.support.sum(axis=1), "number of support vectors"),
+        "error": ("scale", path.error, "certified relative error"),
+    }
+    at = {"mu": ("scale", path.mus, r"scale $\mu$")}
+    return dataset_of(path, rows, at, depth=path.depth)
 
 
 def table(
@@ -143,6 +170,7 @@ def table(
 
 
 @door
+@named_as_given
 def max_margin_path(
     X: ArrayLike | Classification,
     y: ArrayLike | None = None,
@@ -210,7 +238,8 @@ def along(
 ) -> Any:
     """What `follow` finds for the signed rows, the largest Q and the scales, all checked."""
     X, y, depth = unpacked(Classification, *data, default=2)
-    X, y = classification_data(X, y)
+    # the ratchet needs all entries of X
+    X, y = (classification_rows if follow is margin_path else classification_data)(X, y)
     mus = finite_array("mus", mus, ndim=1)
     if (mus <= 0).any():
         where = int(np.argmin(mus))
@@ -222,16 +251,46 @@ def along(
     with one_blas_thread():
         refuse_zero_rows(Z)
         try:
-            path = follow(Z, largest, mus)
-        except (Unbounded, Failed) as reason:  # already the l2 problem has no solution
-            refuse_inseparable(Z)
-            raise Unsolved(Outcome(Kind.STALLED, str(reason))) from None
+            path = followed(follow, Z, largest, mus)
         except OutOfTime as reason:  # before the first scale
-            raise Unsolved(Outcome(Kind.BUDGET_SPENT, str(reason))) from None
+            path = unfollowed(follow, Z, largest, mus, Outcome(Kind.BUDGET_SPENT, str(reason)))
+        except NumericalError as reason:  # whether the points can be separated is beyond float64
+            path = unfollowed(follow, Z, largest, mus, reason.outcome)
     for outcome in path.outcomes:
         if throw and not outcome.ok:
             raise Unsolved(outcome)
     return path
+
+
+def followed(follow: Callable[[Array, Q, Array], Any], Z: Array, largest: Q, mus: Array) -> Any:
+    """What `follow` finds, if the points can be separated."""
+    try:
+        return follow(Z, largest, mus)
+    except (Unbounded, Failed) as reason:  # already the l2 problem has no solution
+        refuse_inseparable(Z)
+        raise Unsolved(Outcome(Kind.STALLED, str(reason))) from None
+
+
+def unfollowed(
+    follow: Callable[[Array, Q, Array], Any], Z: Array, largest: Q, mus: Array, outcome: Outcome
+) -> MarginPath | RatchetPath:
+    """A path whose scales all end with this outcome."""
+    nothing = np.full(len(mus), np.nan)
+    beta, dual = (np.full((len(mus), count), np.nan) for count in reversed(Z.shape))
+    known: dict[str, Any] = {
+        "depth": largest.depth,
+        "mus": mus,
+        "beta": beta,
+        "dual": dual,
+        "error": nothing,
+        "support": np.zeros(dual.shape, dtype=bool),
+        "changes": (),
+        "outcomes": (outcome,) * len(mus),
+    }
+    if follow is flow_limit:
+        return RatchetPath(**known)
+    known |= dict.fromkeys(("log_dual_unit", "value", "residual", "kkt"), nothing)
+    return MarginPath(**known, iterations=np.zeros(len(mus), dtype=int))
 
 
 def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
@@ -240,6 +299,7 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
     rows = scaled_rows(Z)
     walk, tracker, unit = MarginWalk(largest, rows), Tracker(), np.log(rows.scale)
     given, solutions = given_rows(Z), []
+    together = 1 if isinstance(Z, SparseRows) else TOGETHER
     support = np.zeros((len(mus), len(Z)), dtype=bool)
     order, waiting = np.argsort(-mus, kind="stable"), []
     scales = [largest.at_scale(math.log(mu) / largest.depth) for mu in mus]
@@ -253,7 +313,7 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
         except OutOfTime as reason:
             answer = failed(Z, f"no solution at {q}: {reason}", Kind.BUDGET_SPENT)
         waiting.append((q.in_units(log_size), answer))
-        if len(waiting) == TOGETHER or where == order[-1]:
+        if len(waiting) == together or where == order[-1]:
             solutions += certified_path(given, waiting)
             waiting = []
         support[where, walk.active] = True
@@ -277,7 +337,7 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class RatchetPath(Record):
+class RatchetPath(LabelledResult):
     """The limit of the flow at each mu, in the given order, scaled to margin one.
 
     Attributes
@@ -300,6 +360,8 @@ class RatchetPath(Record):
         Where the support changes, from large to small mu.
     outcomes
         How each row ended.
+    features
+        The names of the columns, if X had them.
 
     Examples
     --------
@@ -317,12 +379,19 @@ class RatchetPath(Record):
     support: NDArray[np.bool_]
     changes: tuple[SupportChange, ...]
     outcomes: tuple[Outcome, ...]
+    features: tuple[str, ...] = ()
+
+    @property
+    def dataset(self) -> Any:
+        """The numbers along `scale`, an xarray.Dataset; `dataset.to_dataframe()` is a table."""
+        return _dataset(self)
 
     def rows(self) -> list[tuple[str, str]]:
-        return table(self, [("worst error", f"{np.nanmax(self.error):.2g}")], ())
+        return table(self, [("worst error", f"{np.fmax.reduce(self.error):.2g}")], ())
 
 
 @door
+@named_as_given
 def ratchet_path(
     X: ArrayLike | Classification,
     y: ArrayLike | None = None,
@@ -395,7 +464,7 @@ def flow_limit(Z: Array, largest: Q, mus: Array) -> RatchetPath:
         except OutOfTime as reason:
             outcomes[k] = Outcome(Kind.BUDGET_SPENT, f"mu = {mus[k]:.6g} was not reached: {reason}")
             continue
-        certificate = certify(walk.law, Z, W, R, support[k], log_tau, last)
+        certificate = certify(walk, W, R, support[k], log_tau, last)
         last, error[k] = R, certificate.error
         with np.errstate(over="ignore", under="ignore"):
             beta[k], dual[k] = np.ldexp(W, predictor), np.ldexp(R, predictor)

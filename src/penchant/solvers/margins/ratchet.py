@@ -1,6 +1,6 @@
 """The ratchet followed in tau = 1/mu, from one change of its support vectors to the next.
 
-How it works. This is the limit alpha -> infinity of gradient flow on separable data (docs/theory.md
+How it works. This is the limit alpha -> infinity of gradient flow on separable data (docs/theory
 section 14): the gradient of Q at the predictor is Z^T R, where the weights R of the samples are
 integrals of positive numbers and so only grow. Let W(s) be the law of that section. As tau grows
 the smallest margin is tau. Between changes a fixed set S of weights grows, all others rest, and
@@ -89,17 +89,28 @@ class Apart:
         if not self.sizes.all():
             raise Failed("the rows of the support vectors are dependent")
         self.rows /= self.sizes[:, None]
+        self.heights = np.abs(self.rows)
 
     def original(self, dual: Array) -> Array:
         """The dual of the rows as they are, from one of these."""
+        if not self.near.size:
+            return dual
         weights = dual / self.sizes
         np.subtract.at(weights, self.earlier, weights[self.near].copy())
         return weights
 
 
 def distances(rows: Array, others: Array) -> Array:
-    """One row for each of `rows`, one column for each of the others."""
-    return np.stack([np.linalg.norm(rows - other, axis=1) for other in others], axis=1)
+    """One row for each of `rows`, one column for each of the others.
+
+    Products of the rows give them, but for those that nearly agree: these are subtracted.
+    """
+    squares = np.einsum("ij,ij->i", rows, rows)[:, None]
+    apart = squares + np.einsum("ij,ij->i", others, others) - 2 * (rows @ others.T)
+    places = np.nonzero(apart <= (2 * NEAR) ** 2 * squares)
+    distance = np.sqrt(np.maximum(apart, 0.0))
+    distance[places] = np.linalg.norm(rows[places[0]] - others[places[1]], axis=1)
+    return distance
 
 
 class ToldApart:
@@ -109,6 +120,7 @@ class ToldApart:
         self.marks, self.growing = marks, Apart(Z[marks])
         distance = distances(Z, Z[marks])
         self.near = distance.min(axis=1) <= NEAR * np.linalg.norm(Z, axis=1)
+        self.any_near = bool(self.near.any())
         nearest = Z[marks][distance.argmin(axis=1)]
         self.rows = np.where(self.near[:, None], Z - nearest, Z)
         self.ones = np.where(self.near, 0.0, 1.0)  # the products with a vector of margins one
@@ -122,6 +134,7 @@ class RatchetWalk:
         self.law, self.Z, self.sizes = law, Z, np.abs(Z)
         N, d = Z.shape
         self.told: ToldApart | None = None
+        self.edges = np.full(N, EDGE)
         self.refused = np.zeros(N, dtype=bool)  # their differences are below what `growing` sees
         slope = begin(law, d, np.zeros(N), np.zeros(d)).evaluate(0.0)[1]
         first = growing(Z, slope, np.ones(N, dtype=bool))
@@ -130,6 +143,7 @@ class RatchetWalk:
         self.kernel = slope * s
         self.edge = float(np.log(KERNEL / np.abs(law.kappa * s).max()))
         self.position: Position | None = None
+        self.before: Position | None = None
         self.changes: list[tuple[float, int, bool]] = []  # (log tau, sample, enters)
 
     def at(self, log_tau: float) -> tuple[Array, Array, Marks]:
@@ -146,7 +160,7 @@ class RatchetWalk:
         turns = Turns(1_000_000, "the ratchet in log tau")
         while self.position.log_tau < log_tau:
             turns.take()
-            self.position = self.advance(self.position, log_tau)
+            self.before, self.position = self.position, self.advance(self.position, log_tau)
         return self.position.W * np.exp(-log_tau), self.position.state.nu, self.position.growing
 
     def advance(self, here: Position, goal: float) -> Position:
@@ -163,8 +177,23 @@ class RatchetWalk:
 
     def moved(self, here: Position, log_tau: float) -> Position:
         """The position at log tau if the same weights grow until then."""
-        dR = here.rate * (np.exp(log_tau) - np.exp(here.log_tau))
-        return self.settled(shifted(here.state, dR, self.Z), here.growing, log_tau)
+        guess = shifted(here.state, self.foreseen(here, log_tau), self.Z)
+        return self.settled(guess, here.growing, log_tau)
+
+    def foreseen(self, here: Position, log_tau: float) -> Array:
+        """How much the weights grow until log tau, about.
+
+        The cubic in log tau through this position and the last one, with their rates; while the
+        same weights grow, that saves Newton's method a step. Without a last one: as now, in tau.
+        """
+        before, span = self.before, log_tau - here.log_tau
+        past = 0.0 if before is None else here.log_tau - before.log_tau
+        if before is None or before.growing is not here.growing or past < 0.01 * span:
+            return here.rate * (np.exp(log_tau) - np.exp(here.log_tau))
+        new, old = here.rate * np.exp(here.log_tau), before.rate * np.exp(before.log_tau)
+        bend = (before.state.nu - here.state.nu + past * new) / past**2
+        turn = (old - new) / past
+        return span * new + span**2 * (3 * bend + turn + span / past * (2 * bend + turn))
 
     def settled(self, state: DualState, marks: Marks, log_tau: float) -> Position:
         """Newton's method on Z_S W = tau, the gradient of a convex function, from a guess."""
@@ -173,25 +202,28 @@ class RatchetWalk:
         W, slope = state.evaluate(0.0)
         short = goal - rows @ W
         error, damping, dR = np.abs(short).max(), 1.0, np.zeros(len(self.Z))
-        for _ in range(NEWTON):
-            check_time()
-            terms = float((np.abs(rows) @ np.abs(W)).max())
-            if error <= 1e-15 * terms:
-                return self.surveyed(log_tau, state, marks, W, slope)
-            step = damping * solve_gram(rows * np.sqrt(slope), short)
-            dR[marks] = apart.original(step)
-            trial = stepped(state, dR, step @ rows)
-            with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # a trial may lead too far
+            for _ in range(NEWTON):
+                check_time()
+                terms = float((apart.heights @ np.abs(W)).max())
+                if error <= 1e-15 * terms:
+                    break
+                step = damping * solve_gram(rows * np.sqrt(slope), short)
+                dR[marks] = apart.original(step)
+                trial = stepped(state, dR, step @ rows)
                 new_W, new_slope = trial.evaluate(0.0)
                 new_short = goal - rows @ new_W
-            if np.abs(new_short).max() < error:
-                state, W, slope, short = trial, new_W, new_slope, new_short
-                error, damping = np.abs(short).max(), 1.0
-            elif error <= 1e-12 * terms:  # an iteration that no longer improves has converged
-                return self.surveyed(log_tau, state, marks, W, slope)
+                new_error = np.abs(new_short).max()
+                if new_error < error:
+                    state, W, slope, short = trial, new_W, new_slope, new_short
+                    error, damping = new_error, 1.0
+                elif error <= 1e-12 * terms:  # an iteration that no longer improves has converged
+                    break
+                else:
+                    damping /= 2
             else:
-                damping /= 2
-        raise Failed(f"relative residual {error / tau:.2g} after {NEWTON} Newton steps")
+                raise Failed(f"relative residual {error / tau:.2g} after {NEWTON} Newton steps")
+        return self.surveyed(log_tau, state, marks, W, slope)
 
     def surveyed(
         self, log_tau: float, state: DualState, marks: Marks, W: Array, slope: Array
@@ -199,18 +231,21 @@ class RatchetWalk:
         """The position with its rates and the leads of all margins."""
         beta = W * np.exp(-log_tau)
         told = self.told_apart(marks)
-        with np.errstate(over="ignore"):
-            blur = slope * (state.nu @ self.sizes) * np.exp(-log_tau)
-            edge = EDGE * np.minimum(told.sizes @ blur, 1.0)
-        edge = np.where(told.near & ~self.refused, edge, EDGE)
+        edge = self.edges
+        if told.any_near:
+            with np.errstate(over="ignore"):
+                blur = slope * (state.nu @ self.sizes) * np.exp(-log_tau)
+                nearer = EDGE * np.minimum(told.sizes @ blur, 1.0)
+            edge = np.where(told.near & ~self.refused, nearer, EDGE)
         lead, rate = told.rows @ beta - told.ones, rates(told, slope)
         return Position(log_tau, state, marks, W, slope, rate, lead, edge)
 
     def told_apart(self, marks: Marks) -> ToldApart:
         """The rows as they are told apart while these grow, kept until others do."""
-        if self.told is None or (self.told.marks != marks).any():
-            self.told = ToldApart(self.Z, marks)
-        return self.told
+        told = self.told
+        if told is None or (told.marks is not marks and (told.marks != marks).any()):
+            told = self.told = ToldApart(self.Z, marks)
+        return told
 
     def first(self, here: Position, there: Position, late: Index) -> tuple[Position, int]:
         """The position between two where the first `late` sample crosses, and its number."""
@@ -250,13 +285,16 @@ class RatchetWalk:
 
 
 def certify(
-    law: Q, Z: Array, beta: Array, R: Array, marks: Marks, log_tau: float, last: Array
+    walk: RatchetWalk, beta: Array, R: Array, marks: Marks, log_tau: float, last: Array
 ) -> Certificate:
     """An estimate of the relative error of W/tau = `beta`, from a row of the path and the data.
+
+    Of the walk it takes the data alone, with the rows as they are told apart.
 
     It adds up how far beta is from W(Z^T R)/tau, what Newton's method would still change, the
     margins that are short, and weights that are negative or fell since the `last` row.
     """
+    law, Z = walk.law, walk.Z
     size, weights = float(np.abs(beta).max()), float(R.max(initial=0.0))
     finite = np.isfinite(beta).all() and np.isfinite(R).all()
     if not (finite and size and weights and marks.any()):
@@ -270,7 +308,7 @@ def certify(
         fallen = float(max((-R).max(), (last - R).max(), 0.0)) / weights
         roots = np.sqrt(slope / slope.max())
     try:
-        apart = Apart(Z[marks])
+        apart = walk.told_apart(marks).growing
         lacking = exact.missing(apart.rows, beta, apart.ones)
         move = solve_gram(apart.rows * roots, lacking) @ apart.rows
     except Failed:

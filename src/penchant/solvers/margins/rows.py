@@ -31,6 +31,7 @@ from penchant.solvers.solution import (
     kkt_residual,
     normalized,
 )
+from penchant.solvers.sparse_rows import gram, row_lengths
 
 ROUNDING = 4e-15  # of the size of the terms of a margin
 PLAIN = 1e-3  # distance of a unit row from the span of others beyond which nothing is magnified
@@ -64,7 +65,7 @@ def scaled_rows(Z: Array) -> Rows:
     """The rows Z, none of them zero, in units of their own; exact, since units are powers of 2."""
     powers = -exponents(np.abs(Z).max(axis=1))
     A = np.ldexp(Z, powers[:, None])
-    more = unit(np.linalg.norm(A, axis=1))
+    more = unit(row_lengths(A))
     factors = np.ldexp(more, powers)
     scale = float(factors.max())
     return Rows(A * more[:, None], factors / scale, scale, factors)
@@ -212,11 +213,16 @@ class Margins:
 
     @door_as("max_margin")
     def equations(self, regularizer: Any, active: NDArray[np.bool_]) -> Equations | None:
-        """The active rows as equations; None where to float64 they contradict each other."""
+        """The active rows as equations; None where they contradict each other to float64, or are
+        beyond it.
+        """
         rows, ones = self.Z[active], np.ones(int(active.sum()))
         try:
-            at = reduce(rows, ones)
+            with np.errstate(over="ignore", invalid="ignore"):
+                at = reduce(rows, ones)
         except ValueError:
+            return None
+        if not np.isfinite(at.back).all():
             return None
         return Equations(regularizer, Given(rows, ones), at, self.factor)
 
@@ -255,15 +261,16 @@ class Margins:
         """The least change that meets the active rows; None unless they are plainly independent."""
         logs = self.answer.log_softness
         root = np.exp((logs - logs.max()) / 2)
-        rows = self.Z[active] * root
-        lengths = np.sqrt(np.einsum("ni,ni->n", rows, rows))
+        units = self.given.units[active]  # the length of a row in other units may overflow
+        rows = self.Z[active] / units[:, None] * root
+        lengths = row_lengths(rows)
         if not (lengths.min() > 0 and lengths.max() < np.inf):
             return None
-        rows /= lengths[:, None]
-        factor, failed = scipy.linalg.lapack.dpotrf(rows @ rows.T, lower=1)
+        rows = rows / lengths[:, None]
+        factor, failed = scipy.linalg.lapack.dpotrf(gram(rows), lower=1)
         if failed or factor.diagonal().min() < PLAIN:
             return None
-        missing = (1 - self.margins[active]) / lengths
+        missing = (1 - self.margins[active]) / units / lengths
         return root * (scipy.linalg.lapack.dpotrs(factor, missing, lower=1)[0] @ rows)
 
     def lifted(self) -> Certificate:

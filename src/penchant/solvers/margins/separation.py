@@ -16,6 +16,7 @@ from penchant.solvers.exact import separates
 from penchant.solvers.margins.active_set import Unbounded, least_squares
 from penchant.solvers.margins.rows import scaled_rows
 from penchant.solvers.pivots import balanced
+from penchant.solvers.sparse_rows import SparseRows
 from penchant.threads import one_blas_thread
 
 OPPOSITE = 1e-14  # unit rows whose sum is shorter than this are opposite
@@ -128,6 +129,10 @@ def why_not(Z: Array, verdict: Separation) -> str:
 
 
 def opposite_rows(Z: Array) -> tuple[int, int] | None:
+    if isinstance(Z, SparseRows):
+        Z = Z.dense
+        if Z is None:
+            return None
     unit = Z / np.abs(Z).max(axis=1)[:, None]
     unit /= np.linalg.norm(unit, axis=1)[:, None]
     for first, row in enumerate(unit):
@@ -155,7 +160,7 @@ def separated(Z: Array) -> Separation:
         if separating(Z) is not None:
             text = f"{TOO_CLOSE} for double precision; rescale the columns of X"
             raise Unsolved(Outcome(Kind.STALLED, text)) from None
-        weights = convex(rows.factors * reason.weights)
+        weights = convex(times(reason.weights, rows.factors))
         return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))
     except Failed as reason:
         if (pair := opposite_rows(Z)) is not None and separating(Z) is None:
@@ -165,7 +170,7 @@ def separated(Z: Array) -> Separation:
             return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))
         text = f"the points are too close to inseparable for double precision: {reason}"
         raise Unsolved(Outcome(Kind.STALLED, text)) from None
-    weights = convex(rows.factors * minimum.nu)
+    weights = convex(times(minimum.nu, rows.factors))
     direction = minimum.b / length(minimum.b)
     if not separates(Z, direction):  # it rounds off what the largest columns need
         beta = separating(Z)
@@ -180,6 +185,10 @@ def separating(Z: Array) -> Array | None:
     """A beta with positive margins Z beta, proven; None if a linear program finds none."""
     from scipy.optimize import linprog
 
+    if isinstance(Z, SparseRows):
+        Z = Z.dense
+        if Z is None:
+            return None
     factors, columns = balanced(Z)
     A = Z * factors[:, None] * columns
     samples, dimension = A.shape
@@ -192,6 +201,15 @@ def separating(Z: Array) -> Array | None:
         return None
     beta = columns * optimum.x[:dimension]
     return beta if beta.any() and np.isfinite(beta).all() and separates(Z, beta) else None
+
+
+def times(weights: Array, factors: Array) -> Array:
+    """The products in a unit of their own, in which none overflows."""
+    (parts, powers), (others, more) = np.frexp(weights), np.frexp(factors)
+    powers = powers + more
+    top = int(powers[weights != 0].max(initial=-(2**20)))
+    with np.errstate(under="ignore"):
+        return np.ldexp(parts * others, powers - top)
 
 
 def convex(weights: Array) -> Array:

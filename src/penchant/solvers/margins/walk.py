@@ -2,7 +2,7 @@
 
 How it works. At a large scale Q is a weighted l2 norm, whose margin problem needs no continuation.
 From there m = log mu falls in steps, as in `continuation`: the active rows are equations, tangents
-predict and Newton's method corrects. After each step the conditions of docs/theory.md section 12
+predict and Newton's method corrects. After each step the conditions of docs/theory section 12
 are checked. If a dual weight has become negative or a margin is missed, the active set of the last
 step no longer serves: `settle` exchanges rows at the new scale, or `exchange`, where it is set,
 finds the scale of every change one by one (`changes.Tracker`), as the path of `max_margin_path`

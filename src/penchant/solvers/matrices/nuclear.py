@@ -1,6 +1,6 @@
 """The fit of least nuclear norm: the infinite-depth path, and the low-rank minimiser at its end.
 
-How it works. As the depth grows, p = D/(D-2) tends to 1 and the dual of Schatten-Q (docs/theory.md
+How it works. As the depth grows, p = D/(D-2) tends to 1 and the dual of Schatten-Q (docs/theory
 section 17) becomes the barrier y.nu + mu log det(1 - S^T S): the central path of the nuclear norm.
 `path.descend` follows it down in mu. At every stop the rank is guessed from the singular values
 that have outgrown their slack 1 - s. A matrix of that rank that fits y is then computed by
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lstsq
 
 from penchant.arguments import Array
 from penchant.records import Kind, Outcome
@@ -33,6 +34,7 @@ ALONE = Outcome(Kind.SOLVED, "the only minimiser, to the accuracy of the duality
 CLOSED = Outcome(Kind.SOLVED, "the duality gap is closed")
 UNIQUE = Outcome(Kind.SOLVED, "the only minimiser, of low rank, certified by its dual")
 Mask = NDArray[np.bool_]
+QR = "gelsy"  # the default driver, by divide and conquer, gives up on some finite matrices
 STRICT = 1e-6  # room below 1 that the other singular values of S must leave for uniqueness
 
 
@@ -123,7 +125,7 @@ def fitted(at: Measurements, matrix: Array, rank: int) -> Array | None:
         if np.abs(misfit).max() <= 4e-15 * sizes[0]:
             return matrix
         rows, mask = tangent_rows(at, U, Vt.T, rank)
-        solution, _, independent, _ = np.linalg.lstsq(rows, misfit, rcond=1e-7)
+        solution, _, independent, _ = lstsq(rows, misfit, cond=1e-7, lapack_driver=QR)
         if independent < rows.shape[1]:  # the misfit does not determine the step
             return None
         turned = np.zeros(at.shape)
@@ -148,7 +150,7 @@ def certified(at: Measurements, matrix: Array, rank: int, nu: Array) -> tuple[Ar
     rows, mask = tangent_rows(at, U, Vt.T, rank)
     wanted = np.eye(*at.shape)[mask]
     for _ in range(2):
-        nu = nu + np.linalg.lstsq(rows.T, wanted - nu @ rows, rcond=None)[0]
+        nu = nu + lstsq(rows.T, wanted - nu @ rows, lapack_driver=QR)[0]
     rest = (U.T @ at.adjoint(nu) @ Vt.T)[rank:, rank:]
     if rest.size and np.linalg.norm(rest, 2) > 1 - STRICT:
         return None

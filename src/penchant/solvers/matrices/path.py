@@ -1,6 +1,6 @@
 """The minimiser of a spectral regularizer followed in its scale by Newton's method on its dual.
 
-How it works. Q of the singular values (docs/theory.md section 17) under A(M) = y has the minimiser
+How it works. Q of the singular values (docs/theory section 17) under A(M) = y has the minimiser
 M = U b(s) V^T, where U s V^T is the singular value decomposition of S = A^T nu and b the law of
 `continuation`. So the equations are A(U b(s) V^T) = y in one number nu_n per measurement; their
 Hessian is A DM A^T with DM the derivative of the map from S to M, diagonal in the singular bases

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penchant.door import Invalid
+from penchant.interrupt import interrupted
 from penchant.lazy import jax, jnp
 from penchant.limits import Turns
 from penchant.records import Kind, Outcome
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from penchant.training.descent.plan import StepPlan
 
 PROGRESS = 100  # the least number of calls of `progress` in a run
+CTRL_C = "stopped by Ctrl-C"
 
 
 class TrainingState(NamedTuple):
@@ -151,6 +153,9 @@ def follow(
         if not finite(state.parameters):
             return before, _diverged(run, before, state.taken)
         moment = run.moment(state)
+        if interrupted():
+            meter.keep(moment, meter.look(moment))
+            return state, Outcome(Kind.INTERRUPTED, f"{CTRL_C} after {state.taken} steps")
         if look not in records and _far_from_goals(meter, goals, moment):
             _report(progress, plan, moment)
             continue
@@ -189,6 +194,8 @@ def _advanced(
     while look - state.taken > piece:
         turns.take()
         state = run.advance(state, state.taken + piece)
+        if interrupted():
+            return state
         _report(progress, plan, run.moment(state))
     return run.advance(state, look)
 

@@ -1,6 +1,6 @@
 """The effective scale and tilt of a run on a separable model: how its steps changed its start.
 
-How it works (docs/theory.md section 29). A flow carries every coordinate along the gradient line
+How it works (docs/theory section 29). A flow carries every coordinate along the gradient line
 w'(s) = grad F(w) of its map, with the dual s as its time. A run of finite steps leaves the line of
 its start. But the sum s of its gradients in beta, each times its rate, is a combination of the
 samples, and the line through its last parameters, followed back by s, gives an effective start: a
@@ -135,6 +135,7 @@ class EffectiveScale(Observer):
         )
 
 
+@door
 def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q | Derived:
     """The regularizer that the end of a run minimises among all predictors with its outputs.
 

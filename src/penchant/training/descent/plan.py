@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class Goals:
     """The rules of one run of a step-by-step method.
 
-    A level of the loss, a direction and a time are `located`: if a measurement finds one of them
-    passed, the step at which it was met is searched for. Other goals are checked at the
-    measurements only.
+    A level of the loss, a direction and a time are `located` where it `seeks`: if a measurement
+    finds one of them passed, the step at which it was met is searched for. Other goals are checked
+    at the measurements only. A method is `steady` if its steps have one length in time.
     """
 
     def __init__(
@@ -34,10 +34,11 @@ class Goals:
         task: Task,
         rules: Sequence[stopping.Stop],
         recorded: Collection[str],
-        located: bool,
+        *,
+        seeks: bool,
         steady: bool,
     ) -> None:
-        self.task, self.seeks = task, located
+        self.task, self.seeks = task, seeks
         self.goals = [rule for rule in rules if not rule.budget]
         unit = task.log_unit()
         levels = [(rule, rule.log_level(task.model, unit)) for rule in self.goals]
@@ -136,7 +137,8 @@ class StepPlan(NamedTuple):
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> StepPlan:
     epoch = run.batches.epoch
     last = last_step(run.scheme.clock, stop, epoch)
-    goals = Goals(run.task, stop, run.meter.first, epoch is None, run.scheme.clock.steady)
+    steady = run.scheme.clock.steady
+    goals = Goals(run.task, stop, run.meter.first, seeks=epoch is None, steady=steady)
     time = stopping.first(stop, stopping.Time)
     if time is not None and run.scheme.clock.timed:
         times = recording.times_to_record(record, run.rate(run.begin()), time.t)

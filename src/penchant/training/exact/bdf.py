@@ -1,7 +1,7 @@
 """Two forms of theta' = -grad L(theta) - rate theta, and backward differentiation of either.
 
 How it works. phi = e^(rate t) theta is not decayed: phi' = -e^(rate t) grad L(e^(-rate t) phi)
-(docs/theory.md section 19). From a large start it barely moves, and predictors differ by its
+(docs/theory section 19). From a large start it barely moves, and predictors differ by its
 displacement only, so `Displaced` integrates phi - start; its digits are those of the displacement,
 not of the start. Once that is no longer small, `Backward.change` carries the history of the method
 over to `Decayed`, the flow of theta itself, without a restart at order one.

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.door import door_as
+from penchant.interrupt import interrupted
 from penchant.limits import Turns
 from penchant.problems.regression import Regression
 from penchant.records import Kind, Outcome
@@ -192,6 +193,9 @@ def _steps(flow: Integrator, plan: FlowPlan, records: list[Moment]) -> Outcome:
     reporter, due = _Reporter(flow, plan, last), next(plan.times, math.inf)
     for _ in Turns(10 * plan.max_steps + 10_000, "the flow"):
         before = flow.t
+        if interrupted():
+            _end(records, flow.at(before) if flow.steps else records[-1])
+            return Outcome(Kind.INTERRUPTED, f"stopped by Ctrl-C at {flow.time_text(before)}")
         flow.advance(min(due, plan.t_max))
         t = min(flow.t, plan.t_max)
         met = _first_met(flow, plan, before, t)

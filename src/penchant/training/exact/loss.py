@@ -104,6 +104,10 @@ class SquaredLoss(NamedTuple):
     def bends(self, predictions: Array) -> Array:
         return np.full(len(self.y), 2.0 * self.factor)
 
+    def thirds(self, predictions: Array) -> Array:
+        """The third derivative of the loss in the prediction of each sample."""
+        return np.zeros(len(self.y))
+
     def wanted(self, predictions: Array) -> Array:
         """The change of the predictions that would fit the data."""
         return self.y - predictions
@@ -132,6 +136,13 @@ class MarginLoss(NamedTuple):
         if self.name == "logistic":
             pull = pull * self._pull(-margins)
         return pull / len(self.y)
+
+    def thirds(self, predictions: Array) -> Array:
+        """The third derivative of the loss in the prediction of each sample."""
+        bends = -self.y * self.bends(predictions)
+        if self.name == "logistic":
+            bends = bends * (1 - 2 * self._pull(predictions * self.y))
+        return bends
 
     def wanted(self, predictions: Array) -> Array:
         """A margin of one more, for margins grow without end."""

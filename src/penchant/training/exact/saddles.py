@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, overload
 
+from penchant.columns import named_as_given
+from penchant.door import door
 from penchant.problems.matrix_problem import MatrixProblem
 from penchant.solvers.limits.saddles import WHO, Saddles, vector_saddles
 from penchant.training.exact.matrices.greedy_rank import GreedyRank, matrix_saddles
@@ -31,6 +33,8 @@ def saddles(
 ) -> Saddles: ...
 
 
+@door
+@named_as_given
 def saddles(
     X: Any,
     y: Any = None,

@@ -119,8 +119,8 @@ def follow_stiff(flow: Flow, model: object, problem: object, settings: RunSettin
     rate = settings.weight_decay
     task = SampleTask(model, problem)
     if rate:
-        _check_decay(task, settings)
-    level = -math.inf if rate else _log_level(task, settings)
+        check_decay(task, settings)
+    level = -math.inf if rate else fit_level(task, settings)
     t_max = math.inf if settings.t_max is None else settings.t_max
     system = StiffIntegrator(task, rate, flow.rtol, t_max)
     first = 0.02 * system.unit
@@ -139,7 +139,8 @@ def follow_stiff(flow: Flow, model: object, problem: object, settings: RunSettin
     return Followed(task.dataset(moments, {}, rate), outcome, moments[-1].state)
 
 
-def _check_decay(task: SampleTask, settings: RunSettings) -> None:
+def check_decay(task: SampleTask, settings: RunSettings) -> None:
+    """Raises an error unless time ends a run with decay."""
     rate = settings.weight_decay
     why = "under weight decay, where time alone ends training"
     stopping.understood(settings.stops, (stopping.Time,), why)
@@ -152,7 +153,8 @@ def _check_decay(task: SampleTask, settings: RunSettings) -> None:
     last_time(rate, math.log(largest) if largest else 0.0, settings.t_max)
 
 
-def _log_level(task: SampleTask, settings: RunSettings) -> float:
+def fit_level(task: SampleTask, settings: RunSettings) -> float:
+    """The log loss that ends a run without decay."""
     labels = isinstance(task.problem, Classification)
     why = f"where {type(task.model).__name__} learns {'labels' if labels else 'values'}"
     stopping.understood(settings.stops, (*STOPS, stopping.Scale) if labels else STOPS, why)

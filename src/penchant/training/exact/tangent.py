@@ -3,7 +3,7 @@
 How it works. With the kernel K = J J^T held over a step, the residual is r(s) = exp(-2 K s) r and
 the parameters move by -J^T times the integral of 2 r(s), through the eigenvectors of the small K.
 No step is too long for the fast modes of K, and a model that is linear in its parameters is solved
-in one step of any length; in the kernel regime (docs/theory.md section 8) a run takes few steps.
+in one step of any length; in the kernel regime (docs/theory section 8) a run takes few steps.
 What limits a step is how fast K turns. The exponential midpoint rule, with K of the middle of the
 step, is of second order; the trapezoidal rule is too, and their difference is the error estimate.
 The kernel at the end is that of the next step's beginning, so a step costs two kernels. Descent

@@ -69,6 +69,8 @@ def tangent_twin(
 ) -> TangentTwin:
     """Gradient flow of a model and of its tangent at the start, side by side in time.
 
+    It integrates in time and carries no certificate: the tolerance is that of a step.
+
     Parameters
     ----------
     model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 from penchant.arguments import Array, integer
 from penchant.door import Invalid, door_as
 from penchant.measures.kernels.layers import layer_groups
-from penchant.measures.kernels.outputs import MANY
+from penchant.measures.kernels.outputs import MANY, Output
 
 WHO = "watch"
 ROOM = 2**26  # bytes of the kernels of single layers
@@ -27,6 +28,7 @@ class LookOptions:
     output: str | int | Callable[[Any], Any] | None = None
     projections: int | None = 32
     warm_batch: Any = None
+    batch_axis: int = 0
 
     @door_as(WHO)
     def __post_init__(self) -> None:
@@ -40,24 +42,27 @@ class LookOptions:
             )
         if self.projections is not None:
             integer("projections", self.projections, least=2)
+        integer("batch_axis", self.batch_axis, least=0)
 
-    @property
-    def name(self) -> Any:
-        """The name or function that picks outputs, or None (all outputs, or an index)."""
-        return None if isinstance(self.output, int) else self.output
+    def reader(self) -> Output:
+        """What reads the outputs from the return value of the model."""
+        return Output(self.output, self.batch_axis)
 
-    @property
-    def index(self) -> int | None:
-        return self.output if isinstance(self.output, int) else None
+    def index(self, reader: Output, count: int) -> int | None:
+        """The one of `count` outputs that is looked at, after a run of the model; None for all.
 
-    @property
-    def selected(self) -> str | int:
-        """The argument `outputs` of tangent_kernel."""
-        return "mean" if self.index is None else self.index
+        A number is the index of an output, unless the model returns a tuple: then of its part.
+        """
+        if not isinstance(self.output, int) or reader.parted:
+            return None
+        if self.output >= count:
+            raise Invalid(f"outputs must be below {count}, their number, got {self.output}")
+        return self.output
 
-    def sums(self, count: int) -> int | None:
+    def sums(self, reader: Output, count: int) -> int | None:
         """The number of random sums that replace `count` outputs; None if all are taken."""
-        return self.projections if self.index is None and count > MANY else None
+        every = self.index(reader, count) is None
+        return self.projections if every and count > MANY else None
 
 
 def projection_note(shape: tuple[int, ...], count: int, error: float) -> str:
@@ -109,6 +114,12 @@ class Backend(Protocol):
 
     def arrays(self, params: Any) -> dict[str, Any]:
         """The trained parameters by name, float32 or float64; they may be views of live ones."""
+
+    def at(self, arrays: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
+        """A context in which the model is looked at with these trained parameters.
+
+        It gives the `params` of the other methods.
+        """
 
     def state(self) -> dict[str, Any]:
         """The state that no optimizer changes, by name; every look uses it."""

@@ -19,10 +19,10 @@ def backend_for(
         )
     if any(kind.__module__.split(".")[0] == "keras" for kind in type(model).__mro__):
         raise ValueError(
-            f"{WHO}: a Keras model is watched as a function of its trainable variables: with the "
-            "backend jax, penchant.watch(lambda w, x: model.stateless_call(w, "
-            "model.non_trainable_variables, x)[0], x, parameters=[v.value for v in "
-            "model.trainable_variables])"
+            f"{WHO}: a Keras model is watched by the callback in penchant.watch.keras, or "
+            "as a function of its trainable variables: with the backend jax, penchant.watch("
+            "lambda w, x: model.stateless_call(w, model.non_trainable_variables, x)[0], x, "
+            "parameters=[v.value for v in model.trainable_variables])"
         )
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from penchant.door import Nameless, door_as
 from penchant.lazy import jax
 from penchant.measures.kernels.blocks import grouped_kernels, output_kernels
 from penchant.measures.kernels.gradients import FunctionGradients
-from penchant.measures.kernels.inputs import Packed, digest, several
+from penchant.measures.kernels.inputs import Packed, digest, mapped, several
 from penchant.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
 from penchant.measures.kernels.tangent import MEMORY, checked_outputs, samples
 from penchant.precision import double_precision
@@ -30,6 +30,12 @@ from penchant.watch.backends.jax_models import ApplyFunction, JaxModel
 from penchant.watch.state import State, state_note, warmed
 
 
+class HeldTree(NamedTuple):
+    """Trained arrays that a watch kept, in the place of those of a call."""
+
+    tree: Any
+
+
 class JaxBackend:
     """A model at the parameters of each call, compiled once, at the first use.
 
@@ -43,16 +49,19 @@ class JaxBackend:
     def __init__(self, model: Any, given: Any, x: Any, how: LookOptions | None = None):
         self.how = how or LookOptions()
         self.model = model if isinstance(model, JaxModel) else ApplyFunction(model)
-        self.output = Output(self.how.name)
+        self.output = self.how.reader()
+        if self.how.batch_axis:
+            x = mapped(x, lambda leaf: _turned(leaf, self.how.batch_axis, 0))
         params = self.model.trained(given)
-        self.packed = Packed(self.model, x) if several(x) else None
+        self.packed = Packed(self._outputs, x) if several(x) else None
         self.x = samples("probe_inputs", _raised(x), self.packed or model)
         self.digest = digest(x)
         if self.how.warm_batch is not None:
             self.model.hold(self._warmed(given))
         shape = _require_rows(self.apply, params, self.x, self.output)
         self.count = math.prod(shape)
-        sums = self.how.sums(self.count)
+        self.index = self.how.index(self.output, self.count)
+        sums = self.how.sums(self.output, self.count)
         self.projected = sums is not None
         if sums is not None:
             self.output.projection = Projection(self.output.shape, sums, np.asarray)
@@ -65,19 +74,41 @@ class JaxBackend:
 
     def apply(self, trained: Any, x: Any) -> Any:
         """The outputs that are looked at, of rows of inputs or their numbers."""
-        return self.output((self.packed or self.model)(trained, x))
+        return self.output((self.packed or self._outputs)(trained, x))
+
+    def _outputs(self, trained: Any, x: Any) -> Any:
+        """The return value of the model for inputs whose samples are on the first axis."""
+        axis = self.how.batch_axis
+        return self.model(trained, mapped(x, lambda leaf: _turned(leaf, 0, axis)) if axis else x)
 
     @door_as(WHO)
     def _compile(self, params: Any) -> None:
-        bare = type(self.model) is ApplyFunction and self.packed is None and self.output.untouched
+        axis = self.how.batch_axis
+        bare = (
+            not axis
+            and type(self.model) is ApplyFunction
+            and self.packed is None
+            and self.output.untouched
+        )
         # a bare function reuses its earlier compilation
         function = cast(ApplyFunction, self.model).apply if bare else self.apply
-        selected = checked_outputs(self.how.selected)
+        selected = checked_outputs("mean" if self.index is None else self.index)
         self.gradients = FunctionGradients(function, params, self.x, outputs=selected)
         self.frozen = list(self.gradients.leaves)
         # new functions, because compiled ones contain the state at the time of compilation
         self._values = jax.jit(lambda trained: self._run(trained))
         self._slope = jax.jit(lambda start, change: jax.jvp(self._run, (start,), (change,)))
+
+    @contextlib.contextmanager
+    def at(self, arrays: dict[str, Any]) -> Iterator[HeldTree]:
+        leaves = list(self.frozen)
+        for place, name in zip(self.gradients.learned, self.names, strict=True):
+            leaves[place] = arrays[name]
+        yield HeldTree(jax.tree.unflatten(self.tree, leaves))
+
+    def _tree(self, given: Any) -> Any:
+        """The tree of trained arrays in what a call gives."""
+        return given.tree if isinstance(given, HeldTree) else self.model.trained(given)
 
     def state(self) -> dict[str, Any]:
         return dict(self.model.state())
@@ -94,7 +125,7 @@ class JaxBackend:
 
     @door_as(WHO)
     def check(self, given: Any) -> None:
-        params = self.model.trained(given)
+        params = self._tree(given)
         tree: Any = jax.tree.structure(params)
         if tree != self.tree:
             raise ChangedModel(
@@ -116,7 +147,7 @@ class JaxBackend:
 
     @door_as(WHO)
     def kernels(self, params: Any) -> Array:
-        self.gradients.move(self.model.trained(params))
+        self.gradients.move(self._tree(params))
         groups = dict(zip(self.gradients.names, self.groups, strict=True))
         return grouped_kernels(self.gradients, self.x, None, False, MEMORY, groups)
 
@@ -129,7 +160,7 @@ class JaxBackend:
         return outputs.reshape(len(self.x), -1)
 
     def _trained(self, given: Any) -> list[Any]:
-        leaves = jax.tree.leaves(self.model.trained(given))
+        leaves = jax.tree.leaves(self._tree(given))
         return [np.asarray(leaves[i], dtype=self._dtype) for i in self.gradients.learned]
 
     def _run(self, trained: list[Any]) -> Any:
@@ -148,7 +179,7 @@ class JaxBackend:
         notes = []
         if self.model.averages:
             notes.append(state_note(list(self.model.averages), self.how.warm_batch is not None))
-        if sums := self.how.sums(self.count):
+        if sums := self.how.sums(self.output, self.count):
             some = output_kernels(self.gradients, self.x[:SAMPLES], MEMORY)
             notes.append(projection_note(self.output.shape, sums, projection_error(some)))
         return (*notes, *groups_note(self.names, self.groups))
@@ -214,6 +245,13 @@ def _require_rows(
             f"{len(x)} inputs; output= picks what to look at"
         )
     return tuple(shape[1:])
+
+
+def _turned(leaf: Any, source: int, target: int) -> Any:
+    """The leaf with an axis moved, if it has enough of them."""
+    if len(getattr(leaf, "shape", ())) <= max(source, target):
+        return leaf
+    return jax.numpy.moveaxis(leaf, source, target)
 
 
 def _raised(x: Any) -> Any:

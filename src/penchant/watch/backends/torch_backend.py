@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from penchant.arguments import Array
@@ -10,7 +12,7 @@ from penchant.door import door_as
 from penchant.lazy import torch
 from penchant.measures.kernels.blocks import grouped_kernels, output_kernels
 from penchant.measures.kernels.inputs import digest
-from penchant.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
+from penchant.measures.kernels.outputs import SAMPLES, Projection, projection_error
 from penchant.measures.kernels.tangent import MEMORY
 from penchant.measures.torch.directional import Directional
 from penchant.measures.torch.gradients import TorchGradients, as_numbers
@@ -35,23 +37,24 @@ class TorchBackend:
     @door_as(WHO)
     def __init__(self, module: Any, x: Any, how: LookOptions | None = None):
         how = how or LookOptions()
-        output = Output(how.name)
-        self.function = TorchFunction(module, output=output)
+        output = how.reader()
+        self.function = TorchFunction(module, output=output, axis=how.batch_axis)
         self.names = self.function.names
         self.x = torch_inputs(self.function, "probe_inputs", x)
         self.digest = digest(x)
-        self.count = count_outputs(self.function, "probe_inputs", self.x, how.selected)
+        self.count = count_outputs(self.function, "probe_inputs", self.x, "mean")
+        index = how.index(output, self.count)
         if how.warm_batch is not None:
-            self._warm(how.warm_batch)
+            self._warm(how.warm_batch, how.batch_axis)
         self.groups = layers_of(self.names, len(self.x))
         self.notes = self._notes(how.warm_batch is not None)
         with self.function.quiet():
             self.start = {n: value.clone() for n, value in self.function.parameters().items()}
-        sums = how.sums(self.count)
+        sums = how.sums(output, self.count)
         self.projected, count = sums is not None, sums or self.count
         if self.projected:
             output.projection = Projection(output.shape, count, self._signs)
-        self.gradients = TorchGradients(self.function, self.x, count, how.index)
+        self.gradients = TorchGradients(self.function, self.x, count, index)
         self.along = Directional(self.function, self.x, count)
         if self.projected:
             some = output_kernels(self.gradients, self.x[:SAMPLES], MEMORY)
@@ -89,6 +92,18 @@ class TorchBackend:
 
     def arrays(self, params: Any = None) -> dict[str, Any]:
         return {name: as_numbers(value) for name, value in self.function.parameters().items()}
+
+    @contextlib.contextmanager
+    def at(self, arrays: dict[str, Any]) -> Iterator[None]:
+        live = self.function.parameters()
+        self.function.held = {
+            name: torch.as_tensor(arrays[name]).to(value.device, value.dtype)
+            for name, value in live.items()
+        }
+        try:
+            yield None
+        finally:
+            self.function.held = None
 
     def state(self) -> dict[str, Any]:
         return self.function.copies()
@@ -135,9 +150,9 @@ class TorchBackend:
         dtype = torch.float64 if first.dtype == torch.float64 else torch.float32
         return torch.as_tensor(signs, dtype=dtype, device=first.device)
 
-    def _warm(self, batch: Any) -> None:
+    def _warm(self, batch: Any, axis: int) -> None:
         """Replace running averages among the constants by those of `batch`."""
-        function = TorchFunction(self.function.module)
+        function = TorchFunction(self.function.module, axis=axis)
         function.changing = self.function.changing
         x = torch_inputs(function, "warm_batch", batch)
         held = {n: v for n, v in function.constants.items() if v.is_floating_point()}

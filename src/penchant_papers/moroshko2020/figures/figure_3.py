@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant import DiagonalNet, Steps, train
+from penchant import Classification, DiagonalNet, Steps, train
 from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, at_least, sized, within
 from penchant.measures import angle
 from penchant.methods import NormalizedDescent
@@ -15,17 +15,30 @@ from penchant.plotting import (
     BLACK,
     PURPLE,
     RED,
+    Note,
     draw_on_sphere,
     draw_sphere,
     latex,
     plane,
+    sheet,
     sheet_of,
     viewer,
+    write_beside,
 )
 from penchant.problems import three_points
 from penchant.record import LogSpaced
 from penchant.stop import LogLoss
-from penchant_papers.moroshko2020.figures.trajectories import apart, line_of, lines_on, studies
+from penchant_papers.moroshko2020.figures.trajectories import (
+    DIRECTION,
+    LANDMARK_DIMS,
+    apart,
+    landmarks_of,
+    line_of,
+    lines_on,
+    rising_margins,
+    studies,
+    trajectory,
+)
 from penchant_papers.moroshko2020.stopping import follow
 
 B, C, D = "3b", "3c", "3d"
@@ -244,6 +257,35 @@ def _kink(
     axes.indicate_inset_zoom(closer, edgecolor=BLACK)
 
 
+OWN = [1e4, 100.0, 3.0, 1.0, 0.3, 0.1, 1e-3]  # the values of alpha for points of one's own
+
+
+def draw_points(problem: Classification) -> Figure:
+    """Panel (b) for points of one's own with three features."""
+    import xarray
+
+    lines = {}
+    for alpha in OWN:
+        evenly = rising_margins(2, alpha, points=120, end=1e6, least_end=1e4)
+        followed = trajectory(problem, alpha, 2, evenly, MARKS)
+        lines[alpha] = np.stack([followed[f"trajectory_{name}"] for name in DIRECTION], axis=-1)
+    marked = landmarks_of(problem, 2, np.logspace(4.0, -8.0, 61), MARKS)
+    row = xarray.Dataset({name: (LANDMARK_DIMS[name], values) for name, values in marked.items()})
+    colours = plane.shades(OWN)
+    picture, (axes, key) = sheet("Points of one's own: " + TITLE, "", widths=(5.6, 2.6), height=4.8)
+    plane.draw_directions(axes, lines, colours)
+    plane.draw_landmarks(axes, row)
+    marks = row.q_mark.values
+    axes.plot(*marks.T, **plane.SQUARE)
+    style = {"color": PURPLE, "fontsize": 8}
+    notes = [Note(mark, f"{mu:g}", style) for mu, mark in zip(MARKS, marks, strict=True)]
+    plane.key(key, colours, cross="")
+    key.set_axis_off()
+    key.legend(loc="upper left", borderaxespad=0)
+    write_beside(axes, notes, list(lines.values()), marks=marks)
+    return picture
+
+
 experiment = Experiment(
     "M-F3",
     statement=r"At depth 2, training from a large start goes to the $\ell_2$ max margin and then "
@@ -254,6 +296,7 @@ experiment = Experiment(
     study=(study, landmarks, descent),
     check=check,
     draw=draw,
+    draw_points=draw_points,
     title=TITLE,
     ours=r"the three points of each set, the values of $\alpha$ and $\mu$, and the limit of the "
     "flow in (d), which the source leaves open",

@@ -48,8 +48,20 @@ def cell(
     `azimuth` and `pitch` are those of its end; `separating` is the least smallest margin over the
     norm of the predictor.
     """
-    problem = three_points(curve_set)
     evenly = rising_margins(depth, alpha, points=points, end=end, least_end=least_end)
+    return trajectory(three_points(curve_set), alpha, depth, evenly, marks, powers, rtol)
+
+
+def trajectory(
+    problem: Classification,
+    alpha: float,
+    depth: int,
+    evenly: Array,
+    marks: Sequence[float],
+    powers: Sequence[float] = (),
+    rtol: float = 1e-6,
+) -> dict[str, Any]:
+    """The same for any points of three features, at these smoothed margins."""
     cross = alpha**depth / np.array(marks)
     tens = 10.0 ** np.array(powers, dtype=float)
     wanted = np.concatenate([evenly, cross, tens])
@@ -102,8 +114,14 @@ def landmarks(
 
     From depth 3 on also the stationary points of the l_{2/depth} margin, which a flow may end in.
     """
-    problem, (high, low) = three_points(curve_set), log10_mus
-    mus = np.logspace(high, low, q_points)
+    high, low = log10_mus
+    return landmarks_of(three_points(curve_set), depth, np.logspace(high, low, q_points), marks)
+
+
+def landmarks_of(
+    problem: Classification, depth: int, mus: Array, marks: Sequence[float]
+) -> dict[str, Any]:
+    """The same for any points of three features, with the $Q$ path at these mus."""
     X, y = problem.X, problem.y
     path = max_margin_path(X, y, depth, mus=mus)
     changes = sorted({change.mu for change in path.changes}, reverse=True)

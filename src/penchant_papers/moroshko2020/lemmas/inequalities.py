@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from penchant import L2, Classification, max_margin
 from penchant.lab import (
     Array,
     Dataset,
@@ -19,12 +18,12 @@ from penchant.lab import (
     sized,
     within,
 )
-from penchant.plotting import latex
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
     RecordedTraining,
     cases,
+    crowded,
     h,
     h_slope,
     listed,
@@ -55,25 +54,6 @@ def supported(run: RecordedTraining) -> int:
     return int((last < 1.01 * last.min()).sum())
 
 
-def crowded() -> Classification:
-    """Panel 3d, whose sample 1 leaves the margin, with 27 more points that never come near it."""
-    rows = three_points("3d").signed_rows
-    more = np.outer(np.linspace(2, 4, 27), rows.mean(axis=0))
-    return Classification(np.concatenate([rows, more]), np.ones(30))
-
-
-def integrand(run: RecordedTraining, sample: int, rho: float = 1.01) -> tuple[float, float]:
-    """gtilde_1^* of appendix F.2 for this rho_0, and the mean of exp(-x_k w + gtilde) up to it."""
-    N = len(run.case.rows)
-    ratio = run.margins[:, sample] / run.margins.min(axis=1)
-    inside = (ratio < rho) | (run.smoothed_margin < 2 * rho * np.log(N) / (rho - 1))
-    end = int(np.flatnonzero(inside)[-1]) + 2
-    g = np.append(0.0, run.smoothed_margin[:end])
-    return float(g[-1]), float(
-        np.trapezoid(np.append(1.0, N * run.shares[:end, sample]), g) / g[-1]
-    )
-
-
 def of_h(deeper: int) -> dict[str, float]:
     """The least h_D' (D-2)/(2D), eq. (8), and |h_D(z)/z (D-2)/(2D) - 1| at z = 1e-5, eq. (9)."""
     z, tiny = np.linspace(-0.999, 0.999, 1999), np.array(1e-5)
@@ -82,27 +62,10 @@ def of_h(deeper: int) -> dict[str, float]:
     return {"slope": min(slopes), "zero": max(abs(ratio - 1) for ratio in ratios)}
 
 
-def early_times() -> dict[str, Any]:
-    """The step before eq. (43) for t below N/(2 D^2 alpha^(2D-2)) and above: left over right."""
-    X = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [4.0, 3.0]])
-    best = max_margin(X, np.ones(4), L2()).beta
-    support = np.abs(X @ best - 1) < 1e-6
-    nu = np.linalg.lstsq(X[support].T, best)[0]
-    shift = np.linalg.lstsq(X[support], -np.log(nu))[0]
-    margins, rest = X[~support] @ best, np.exp(-X[~support] @ shift)
-    # both sides of the step share the factor exp(-x_n kappa(t)), which cancels
-    early, late = (
-        (base ** (margins.min() - margins) * rest / rest.max()).max() for base in (0.1, 10.0)
-    )
-    return {"off_support": margins, "early": early, "late": late}
-
-
 def cell(run: str, *, longer: float, seed: int) -> dict[str, Any]:
     """The sides of the inequalities for one run; gamma_2 is taken `longer` times as large."""
     if run.startswith("h"):
         return of_h(deeper=int(run.removeprefix("h_D+")))
-    if run == "early times":
-        return early_times()
     if run == "panel":
         case = Case("panel 3b", three_points("3b"), 2, 100.0)
     elif run == "crowded":
@@ -116,7 +79,6 @@ def cell(run: str, *, longer: float, seed: int) -> dict[str, Any]:
         np.linalg.norm(training.predictor, axis=1),
         pull(training),
     )
-    reach, mean = integrand(training, 1)
     return {
         "label": str(case),
         "margin": g,
@@ -130,18 +92,16 @@ def cell(run: str, *, longer: float, seed: int) -> dict[str, Any]:
         "pull_shortest": pulled.min() / shortest,
         "drift": np.abs(training.margins.min(axis=1) + above - g).max(),
         "last_ratio": abs(g[-1] / training.margins[-1].min() - 1),
-        "reach": reach,
-        "integrand": mean,
     }
 
 
-FIXED = ["panel", "crowded", "h_D+0", "h_D+1", "early times"]
+FIXED = ["panel", "crowded", "h_D+0", "h_D+1"]
 study = sized(
     "M-I",
     function=cell,
     arguments={"longer": 1.0, "seed": 5},
     grid={"run": [*numbered("far", 5), *FIXED]},
-    dims={"margin": ["record"], "above": ["record"], "pull": ["record"], "off_support": ["point"]},
+    dims={"margin": ["record"], "above": ["record"], "pull": ["record"]},
     tiny={"grid": {"run": [*numbered("far", 3), *FIXED]}},
     printed={"grid": {"run": [*numbered("far", 25), *FIXED]}},
 )
@@ -194,9 +154,7 @@ def check(dataset: Dataset) -> Evidence:
         findings=[
             "eq. (19) is attained in the kernel regime: "
             rf"{float(runs.pull.sel(run='panel').min()):.8f} on panel 3b with $\alpha = 100$",
-            lost_factor(dataset.sel(run="crowded")),
             not_monotone(),
-            when_early(dataset.sel(run="early times")),
         ],
         plots=[
             Plot(
@@ -214,18 +172,6 @@ def check(dataset: Dataset) -> Evidence:
     )
 
 
-def lost_factor(run: Dataset) -> str:
-    mean = float(run.integrand)
-    verdict = "more" if mean > 1 else "not more"
-    return (
-        "eq. (68) lacks a factor $N$: eq. (10) bounds its integrand by $N$ and not by 1. On "
-        f"{run.label.item()}, sample 1 stays off the margin by a factor 1.01 from "
-        rf"$\tilde{{\gamma}} = {latex(float(run.reach), '.3g')}$ on, and up to there its "
-        f"integrand is {mean:.2f} on average, {verdict} than the 1 of eq. (68); the limit 0 "
-        "is not affected"
-    )
-
-
 def not_monotone() -> str:
     """log((e^g - 1)/K)/g, K = N x_max^2, which appendix E calls increasing."""
     g = np.linspace(0.05, 40, 4000)
@@ -237,17 +183,6 @@ def not_monotone() -> str:
         r"appendix E: $\log((e^g - 1)/(N x_{\max}^2))/g$ increases for $N x_{\max}^2 = "
         f"{good}$ but not for {bad} (two points of length 0.1: {listed(values)} at $g = 1$, "
         r"10, 30); it needs $N x_{\max}^2 \geq 1$, and the proof only the limit 1"
-    )
-
-
-def when_early(sides: Dataset) -> str:
-    margins = sides.off_support.dropna("point").values
-    return (
-        r"appendix E, before eq. (43): replacing $x_n w_{\ell_2}$ by $\theta$ requires $t \geq "
-        rf"N/(2 D^2 \alpha^{{2 D-2}})$. On points with margins {listed(margins)} off the "
-        f"support, left over right side is {float(sides.early):.3g} at a tenth of that time "
-        f"and {float(sides.late):.3g} at ten times it (it must be at most 1); the proof may "
-        "start later"
     )
 
 

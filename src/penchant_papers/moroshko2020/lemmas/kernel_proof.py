@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from penchant import ParameterFlow
 from penchant.lab import Dataset, Evidence, Experiment, at_least, at_most, log_log, sized
 from penchant.problems import separable_points
 from penchant_papers.moroshko2020.lemmas.runs import Case, h
@@ -32,7 +33,9 @@ def cell(seed: int, depth: int, scale: float, *, factor: float) -> dict[str, Any
     problem = separable_points(4, 5, margin=0.3, seed=seed)
     case = Case("", problem, depth, scale ** (1 / depth))
     end = scale**0.5
-    data = trained(problem, case.model, [end], per_decade=40).dataset.isel(time=slice(1, None))
+    flow = ParameterFlow(rtol=1e-7)
+    data = trained(problem, case.model, [end], flow, per_decade=40).dataset
+    data = data.isel(time=slice(1, None))
     data = data.isel(time=slice(0, rows_at(data, [end])[0] + 1))
     g, w = data.smoothed_margin.values, data.predictor.values[-1]
     weights = np.exp(g[:, None] - data.margins.values) / len(problem.y)
@@ -138,7 +141,10 @@ def check(dataset: Dataset) -> Evidence:
                 r"\alpha^{D/2}$",
                 r"$\alpha^D$",
                 r"$1 - \gamma_2(T)/\gamma_2$, median",
-                [(f"$D = {D}$", SCALES, typical.sel(depth=D)) for D in (2, 3)],
+                [
+                    (f"$D = {D}$", SCALES, typical.sel(depth=D), style)
+                    for D, style in ((2, "line"), (3, "points"))
+                ],
             )
         ],
     )

@@ -52,7 +52,8 @@ def cell(seed: int, depth: int, *, alpha: float, factor: float) -> dict[str, Any
     """Sides of eqs. (37) and (39), integrated, and |kappa| of eq. (40), along one run.
 
     `factor` multiplies log t in kappa, which is 1 in (40); `other` is |kappa| with the l1 max
-    margin in place of l2.
+    margin in place of l2. `rest` is the sum of eq. (43) over its bound, the largest of the records,
+    `steeper` the same for theta + 1.
     """
     problem, draws = set_of(seed)
     case = Case("", problem, depth, alpha)
@@ -65,17 +66,29 @@ def cell(seed: int, depth: int, *, alpha: float, factor: float) -> dict[str, Any
         return np.asarray(np.logaddexp(0.0, rate + 2 * np.log(length) + log_t))
 
     w, support, nu = duals_of(problem)
-    shift = np.linalg.lstsq(problem.signed_rows[support], -np.log(nu))[0]
+    Z, N = problem.signed_rows, len(problem.y)
+    shift = np.linalg.lstsq(Z[support], -np.log(nu))[0]
+    clock = (rate - np.log(N) + log_t)[:, None]
+    reached = data.predictor.values - shift
+    true, kappa, other = (
+        reached - times * clock * best
+        for times, best in ((1.0, w), (factor, w), (1.0, max_margin_of(problem, "l1")))
+    )
+    begun = (clock[:, 0] >= 0) & (clock[:, 0] <= 10)  # from t = N / (2 D^2 alpha^(2D-2)) on
+    rest = [np.nan, np.nan]
+    if not support.all():
+        off, theta = Z[~support], float((Z[~support] @ w).min())
+        logs = ((off @ shift).min() - data.margins.values[:, ~support])[begun]
+        terms = [
+            np.exp(p * clock[begun] + logs) * (true @ off.T)[begun] for p in (theta, theta + 1)
+        ]
+        rest = [float(values.sum(axis=1).max() / N) for values in terms]
     rows = rows_at(data, MARGINS)
-    clock = (rate - np.log(len(problem.y)) + log_t[rows])[:, None]
-    reached = data.predictor.values[rows] - shift
-    sizes = [
-        np.linalg.norm(reached - times * clock * best, axis=1)
-        for times, best in ((factor, w), (1.0, max_margin_of(problem, "l1")))
-    ]
     return {
-        "kappa": sizes[0],
-        "other": sizes[1],
+        "kappa": np.linalg.norm(kappa[rows], axis=1),
+        "other": np.linalg.norm(other[rows], axis=1),
+        "rest": rest[0],
+        "steeper": rest[1],
         "below": (g - bound(case.gamma_2)).min(),
         "above": (bound(case.x_max) - g).min(),
         "wrong_below": (g - bound(case.x_max)).min(),
@@ -85,16 +98,32 @@ def cell(seed: int, depth: int, *, alpha: float, factor: float) -> dict[str, Any
     }
 
 
+def early_cell(share: float) -> dict[str, Any]:
+    """The step before eq. (43) at `share` of t = N/(2 D^2 alpha^(2D-2)): left over right.
+
+    The points have margins 3 and 7 off the support. Both sides have the factor exp(-x_n kappa).
+    """
+    problem = Classification(np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [4.0, 3.0]]), np.ones(4))
+    w, support, nu = duals_of(problem)
+    shift = np.linalg.lstsq(problem.X[support], -np.log(nu))[0]
+    margins, rest = (problem.X[~support] @ v for v in (w, -shift))
+    powers = np.log(share) * (margins.min() - margins) + rest - rest.max()
+    return {"ratio": float(np.exp(powers).max())}
+
+
 study = sized(
     "M-E",
     function=cell,
     arguments={"alpha": 3.0, "factor": 1.0},
     grid={"depth": [2, 3]},
-    seeds=20,
+    seeds=16,
     dims={"kappa": ["margin"], "other": ["margin"]},
     tiny={"seeds": 4},
     printed={"seeds": 100},
 )
+
+
+early = sized("M-E-early", function=early_cell, grid={"share": [0.1, 1.0, 10.0]})
 
 
 def growth(sizes: Any) -> Any:
@@ -102,10 +131,12 @@ def growth(sizes: Any) -> Any:
     return np.log10((1 + sizes.isel(margin=-1)) / (1 + sizes.isel(margin=-2)))
 
 
-def check(dataset: Dataset) -> Evidence:
-    """Both bounds at every record, and a kappa that stays bounded."""
+def check(dataset: Dataset, early: Dataset) -> Evidence:
+    """Both bounds at every record, the bound of eq. (43), and a kappa that stays bounded."""
     below, above = (at_least(dataset[name].min(), tolerance=1e-6) for name in ("below", "above"))
     bounded = at_most(growth(dataset.kappa).max(), 0.1)
+    rest = at_most(dataset.rest.max(), 1.0)
+    step = {share: at_most(early.ratio.sel(share=share), 1.0, 1e-9) for share in (0.1, 1.0, 10.0)}
     partly = int((dataset.support.isel(depth=0) < 5).sum())
     typical = dataset[["kappa", "other"]].isel(depth=0).median("seed")
     return Evidence(
@@ -115,7 +146,21 @@ def check(dataset: Dataset) -> Evidence:
         checks={
             r"(37): least $\bar{\gamma} - \log(1 + 2 D^2 \alpha^{2D-2} \gamma_2^2 t)$": below,
             r"(39): least $\log(1 + 2 D^2 \alpha^{2D-2} x_{\max}^2 t) - \bar{\gamma}$": above,
+            r"(43): largest sum over its bound, from $t = N/(2 D^2 \alpha^{2D-2})$ on": rest,
             r"(44): exponent of $1 + |\kappa|$ in $\bar{\gamma}$, 100 to 1000, largest": bounded,
+        },
+        proof={
+            "the step before (43), any $t$: left over right side at a tenth of this time": step[0.1]
+        },
+        corrected={
+            "the step before (43), left over right side at this time": step[1.0],
+            "the same at ten times this time": step[10.0],
+        },
+        correction=r"replacing $x_n w_{\ell_2}$ by $\theta$ before (43) requires $t \geq N/(2 D^2 "
+        r"\alpha^{2D-2})$; the proof may start there",
+        counterexample={
+            "points": "(1, 0), (0, 1), (2, 1), (4, 3)",
+            "left over right side at a tenth of this time": float(early.ratio.sel(share=0.1)),
         },
         premises={
             "the premise of the proof is drawn (draws)": (True, int(dataset.draws.max())),
@@ -128,6 +173,9 @@ def check(dataset: Dataset) -> Evidence:
             r"(39) with $\gamma_2$ in place of $x_{\max}$ (largest over the runs)": above.control(
                 dataset.wrong_above.max()
             ),
+            r"(43) with $\theta + 1$ in place of $\theta$ (largest over the runs)": rest.control(
+                dataset.steeper.max()
+            ),
             r"the $\ell_1$ max margin in $\kappa$ (median)": bounded.control(
                 growth(dataset.other).median()
             ),
@@ -139,7 +187,10 @@ def check(dataset: Dataset) -> Evidence:
                 r"$|\kappa|$, median at $D = 2$",
                 [
                     Series(name, np.array(MARGINS), typical[key].values)
-                    for name, key in ((r"$\ell_2$, eq. (40)", "kappa"), (r"$\ell_1$", "other"))
+                    for name, key in (
+                        (r"from $\log t$ times $\ell_2$, eq. (40)", "kappa"),
+                        (r"from $\log t$ times $\ell_1$", "other"),
+                    )
                 ],
                 x_scale="log",
                 y_scale="log",
@@ -154,7 +205,7 @@ experiment = Experiment(
     r"\alpha^{2D-2} \gamma_2^2 t)$ and the same with $x_{\max}$, and $\kappa(t) = \bar{w}(t) - "
     r"\log(2 D^2 \alpha^{2D-2} t/N) w_{\ell_2} - \tilde{w}$ stays bounded.",
     place="appendix E, eqs. (34)-(44)",
-    study=study,
+    study=(study, early),
     check=check,
     title=r"The linearized net stays at a bounded distance from $\log t$ times the $\ell_2$ max "
     "margin",

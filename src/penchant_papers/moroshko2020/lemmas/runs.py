@@ -65,6 +65,13 @@ def single(depth: int, alpha: float) -> Case:
     return Case("one point", Classification(POINT, np.ones(1)), depth, alpha)
 
 
+def crowded() -> Classification:
+    """Panel 3d, whose sample 1 leaves the margin, with 27 more points that never come near it."""
+    rows = three_points("3d").signed_rows
+    more = np.outer(np.linspace(2, 4, 27), rows.mean(axis=0))
+    return Classification(np.concatenate([rows, more]), np.ones(30))
+
+
 def cases(seed: int, kind: int = 0, depths: tuple[int, ...] = (2,)) -> Iterator[Case]:
     """Random sets with labels of both signs and panels of M; alpha^D between 0.1 and 100.
 

@@ -442,7 +442,7 @@ def _draw_net(axes: Axes, nets: Dataset, mixed: Array) -> None:
 
 def _draw_sparse(axes: Axes, sparse: Dataset, path: Dataset) -> None:
     l2, l1 = (sparse.sel(norm=norm).isel(seed=0) for norm in ("l2", "l1"))
-    one = plain(path.isel(seed=0, beta=0))
+    trained = plain(path.isel(seed=0, beta=0))
     axes.plot(SHARES, l2.error, color=ORANGE, linewidth=3, label=r"$\|a\|_2$ held")
     axes.plot(SHARES, l2.exact_error, "x", color=BLACK, markersize=5, label="exact")
     axes.plot(SHARES, l1.error, "--", color=PURPLE, linewidth=3, label=r"$\|a\|_1$ held")
@@ -450,8 +450,8 @@ def _draw_sparse(axes: Axes, sparse: Dataset, path: Dataset) -> None:
     text = f"no $\\ell_2$ norm is below {floor:.2f}"
     axes.axhline(floor, color=GREY, linestyle="-.", linewidth=1.2, label=text)
     text = "training with an\n" r"$\ell_1$ penalty, at its $\|a\|_2$"
-    axes.plot(one.share, one.error, color=GREEN, label=text)
-    axes.plot(one.share[-1], one.error[-1], "*", color=GREEN, markersize=13, zorder=5)
+    axes.plot(trained.share, trained.error, color=GREEN, label=text)
+    axes.plot(trained.share[-1], trained.error[-1], "*", color=GREEN, markersize=13, zorder=5)
     axes.set_title(
         r"sparse recovery: held $\ell_2$ never generalizes, held $\ell_1$ does", fontweight="bold"
     )

@@ -88,9 +88,10 @@ LABELS = {
     f"{TRAJECTORY}test_accuracy": "validation accuracy",
     f"{TRAJECTORY}novel_accuracy": "validation accuracy without mirrored pairs",
 }
-# the defaults of a run; `scale` multiplies the embeddings of the start
+# the defaults of a run; `scale` multiplies the embeddings of the start, and with `until` it stops
+# before its last step when the training pairs and this share of the validation pairs are right
 USUAL: dict[str, Any] = {"penalty": "l2^2", "variant": "source", "scale": 1.0}
-USUAL |= {"per_decade": 60, "decoupled": False}
+USUAL |= {"per_decade": 60, "decoupled": False, "until": None}
 
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,21 +100,25 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     from penchant.models import TokenMLP
     from penchant.problems import modular_arithmetic
     from penchant.record import LogSpaced
+    from penchant.stop import Accuracy
 
-    one = {**USUAL, **given, **runs[run]}
-    seed, width = one.pop("seed"), one["width"]
-    problem = modular_arithmetic(one["modulus"], operation="+", fraction=one["fraction"], seed=seed)
+    settings = {**USUAL, **given, **runs[run]}
+    seed, until, width = settings.pop("seed"), settings.pop("until"), settings["width"]
+    goals = [Accuracy(train=1.0, test=until)] if until else []
+    problem = modular_arithmetic(
+        settings["modulus"], operation="+", fraction=settings["fraction"], seed=seed
+    )
     path = train(
-        TokenMLP(width, width, variant=one["variant"], scale=one["scale"], seed=seed),
+        TokenMLP(width, width, variant=settings["variant"], scale=settings["scale"], seed=seed),
         problem,
-        Adam(one["learning_rate"], decoupled=one["decoupled"]),
-        penalty=one["beta"] * PENALTIES[one["penalty"]],
-        stop=Steps(one["steps"]),
-        record=LogSpaced(one["per_decade"]),
-        throw=True,
+        Adam(settings["learning_rate"], decoupled=settings["decoupled"]),
+        penalty=settings["beta"] * PENALTIES[settings["penalty"]],
+        stop=[Steps(settings["steps"]), *goals],
+        record=LogSpaced(settings["per_decade"]),
+        throw=not goals,  # the curves say whether a goal was reached
     )
     twins = problem.twins.sum() / problem.test.sum()
-    return {**one, "split": seed, "twins": twins, **curves_of(path.dataset, CURVES, first=1)}
+    return {**settings, "split": seed, "twins": twins, **curves_of(path.dataset, CURVES, first=1)}
 
 
 def token_study(name: str, title: str, quick: Any, printed: Any) -> Sizes:

@@ -79,9 +79,10 @@ def _student(width: int, outputs: int, seed: int) -> FunctionModel:
 
 @functools.lru_cache(maxsize=16)
 @door_as("student")
-def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | None:
+def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term:
     """The penalty of this name, one object for all runs.
 
+    Without a penalty it is l1 with the strength 0, so that the compiled steps are the same ones.
     "derivatives of other samples" gives every sample the derivatives at another one.
     """
     from penchant import L1, L2
@@ -89,7 +90,7 @@ def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | No
 
     one_of("penalty", name, PENALTIES)
     if name in ("none", "l1", "l2^2"):
-        return {"none": None, "l1": L1(), "l2^2": L2()}[name]
+        return {"none": L1(), "l1": L1(), "l2^2": L2()}[name]
     shift = 0 if name == "derivatives" else data.outputs
     return DerivativeMatch(model, data.training.X, np.roll(data.slopes, shift, axis=0))
 
@@ -122,7 +123,7 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
         model,
         data.training,
         method,
-        penalty=None if penalty is None else settings["beta"] * penalty,
+        penalty=settings.get("beta", 0.0) * penalty,
         stop=Steps(steps),
         record=LogSpaced(settings["per_decade"]),
         throw=True,
@@ -278,9 +279,9 @@ def exponent(runs: Dataset) -> float:
 
 def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
     """Which students grok, their final errors, the growth of t2, and its exponent in descent."""
-    control, one = control_groups(controls, dataset), dataset.isel(run=0)
-    of = {name: among(dataset, penalty=name) for name in ("l1", "derivatives")}
-    first, second = sparse_checks(of["l1"]), smooth_checks(of["derivatives"])
+    control, first_run = control_groups(controls, dataset), dataset.isel(run=0)
+    runs_of = {name: among(dataset, penalty=name) for name in ("l1", "derivatives")}
+    first, second = sparse_checks(runs_of["l1"]), smooth_checks(runs_of["derivatives"])
     grok, error, slow = first.values()
     _, other_error, _ = second.values()
     # a run that has not recovered after REACH/(step beta) steps has no t2
@@ -289,13 +290,13 @@ def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
     law = within(np.median(powers) if powers else math.nan, -1.0, 0.2)
     t1 = np.concatenate([runs.t1 for runs in (dataset, *control.values(), descent)])
     middle = {name: float(runs.final_error.median()) for name, runs in control.items()}
-    seeds, smooth = (by_seed(runs) for runs in of.values())
+    seeds, smooth = (by_seed(runs) for runs in runs_of.values())
     plain_groks = sum(map(groks, by_seed(control["no penalty"])))
     as_late = sum(least_growth(runs, "t1") >= GROWN for runs in seeds)
     adam = [exponent(runs) for runs in seeds if np.isfinite(runs.t2).all()]
     return Evidence(
         ran=f"constructed: {len(seeds)} sparse and {len(smooth)} smooth teachers, 100 samples, "
-        rf"Adam with step {float(one.learning_rate):g} and $\beta$ "
+        rf"Adam with step {float(first_run.learning_rate):g} and $\beta$ "
         rf"{listed(np.unique(dataset.beta)[::-1])}; $\ell_1$: students of width 50, 40 inputs, 3 "
         "units that read 2 inputs each; Sobolev: students of width 30, 20 inputs, 5 Gaussian "
         f"units; labels of variance 1, solved at {LEVEL:g} of it; loss (1/2) sum of squares; "
@@ -329,7 +330,7 @@ def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
             "no derivatives": other_error.control(middle["no derivatives"]),
             "the derivatives at other samples": other_error.control(middle[OTHER_SAMPLES]),
         },
-        findings=[*findings(of, control, descent, powers), *more(one, controls)],
+        findings=[*findings(runs_of, control, descent, powers), *more(first_run, controls)],
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant import GradientDescent, Path, train
-from penchant.lab import Dataset, Sizes, door_as, one_of, sized
+from penchant.lab import Dataset, Sizes, door_as, drawn, one_of, sized
 from penchant.models import ImageModel, OutputLayer, conv_net
 from penchant.problems import Images, load_images
 from penchant.record import At, log_spaced
@@ -22,6 +22,7 @@ from penchant_papers.woodworth2020.figures.digit_images import MOST, digits, pre
 DEPTH = 8  # weight layers of W's net: outputs grow as alpha^8
 INPUTS = 20  # training images whose tangent features are followed
 BLOCK = 500  # test images per block
+ORDER_ONE = (1 / 3, 3.0)  # mean size of the outputs at the start
 POINTS = 10  # recorded epochs per decade of a curve
 PIXELS = 32  # five poolings need this many rows and columns
 TRAININGS = ("all", "output", "kernel")
@@ -36,6 +37,7 @@ LABELS = {
     "first": "distance of the weights from their start after one epoch, over its norm",
     "rate": "learning rate",
     "labels": "number of classes",
+    "tries": r"draws of a start until its outputs at $\alpha = 1$ are of order one",
     "instead": "which images stand in for those of the source",
     "trajectory_t": "passes over the training images",
     "trajectory_loss": "mean cross-entropy over the training images",
@@ -112,22 +114,37 @@ def cell(
     """One run: its ends and its curves over epochs; `slimmer` divides the channels of W's net.
 
     "all" layers are trained, the "output" layer alone, or the net's "kernel" machine: the outputs
-    of the start subtracted, and steps that hardly move it. The seed draws the images, the start and
-    the batches. Training ends when every training image is right, unless `whole` is true. Without
-    `tangents` nothing is measured that needs the derivatives of the net: NaN.
+    of the start subtracted, and steps that hardly move it. The seed draws the images, the batches
+    and, until one has outputs of order one, the start. Training ends when every training image is
+    right, unless `whole` is true. Without `tangents` nothing is measured that needs the derivatives
+    of the net: NaN.
     """
     one_of("training", training, TRAININGS)
     name, instead = present(images, otherwise)
     known = loaded(name, train, test, tuple(classes) if name == images else (), seed)
-    net = conv_net(alpha=alpha, slimmer=slimmer, seed=seed, unbiased=training == "kernel")
+    start, tries = drawn(int, lambda start: is_of_order_one(known, slimmer, start), seed)
+    net = conv_net(alpha=alpha, slimmer=slimmer, seed=start, unbiased=training == "kernel")
     taken = rate(training, alpha, step, even)
     path = trained(net, known, taken, epochs, batch, seed, training == "output", whole)
     return {
         **measured(net, known, path, tangents),
         "rate": taken,
         "labels": len(known.classes),
+        "tries": tries,
         "instead": instead,
     }
+
+
+@functools.lru_cache(maxsize=32)
+def is_of_order_one(images: Images, slimmer: int, seed: int) -> bool:
+    """Whether a He start has outputs of order one, as that of a wide net has.
+
+    Through eight layers of a few channels they shrink or grow tenfold by chance, and alpha means
+    another scale; from the faintest starts small alphas never leave their plateau.
+    """
+    net = conv_net(alpha=1.0, slimmer=slimmer, seed=seed)
+    size = float(np.abs(net.logits(net.start(images), images.train_images)).mean())
+    return ORDER_ONE[0] <= size <= ORDER_ONE[1]
 
 
 def trained(
@@ -187,9 +204,15 @@ def in_words(dataset: Dataset) -> str:
     given = json.loads(dataset.attrs["description"])["arguments"]
     instead = str(dataset.instead.values.flat[0])
     count = f"{given['train']} images" if given["train"] else "all images"
-    of = f" of {', '.join(given['classes'])}" if given["classes"] and not instead else ""
+    classes = f" of {', '.join(given['classes'])}" if given["classes"] and not instead else ""
     slim = f", 1/{given['slimmer']} of the channels" if given["slimmer"] > 1 else ""
-    return f"{count} of {'digits' if instead else given['images']}{of}{slim}"
+    return f"{count} of {'digits' if instead else given['images']}{classes}{slim}"
+
+
+def starts_in_words(dataset: Dataset) -> str:
+    """How many starts had to be drawn."""
+    tries = dataset.tries.isel(alpha=0) if "alpha" in dataset.dims else dataset.tries
+    return f"starts with outputs of order one, {tries.size} of {int(tries.sum())} draws"
 
 
 def grad_distance(net: ImageModel, start: dict[str, Any], end: dict[str, Any], X: Any) -> float:

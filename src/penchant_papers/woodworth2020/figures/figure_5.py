@@ -51,7 +51,7 @@ study = sized(
     function=cell,
     arguments=GIVEN,
     grid={"alpha": {"logspace": [-2.5, -0.25, 10]}, "k": [10, 1000]},
-    seeds=12,
+    seeds=24,
     labels=LABELS,
     draw={
         "x": "alpha",
@@ -60,7 +60,7 @@ study = sized(
         "contours": {"excess": 0.5, "scale": 1.0},
         "range": [0.0, 1.0],
     },
-    tiny={"grid": {"alpha": {"logspace": [-2.5, 0.0, 6]}, "k": [10, 1000]}},
+    tiny={"grid": {"alpha": {"logspace": [-2.5, 0.0, 6]}, "k": [10, 1000]}, "seeds": 12},
     printed={
         "arguments": {"rtol": 1e-6, "loss": 1e-16},
         "grid": {
@@ -76,10 +76,10 @@ limit = sized(
     function=cell,
     arguments={**GIVEN, "k": None},
     grid={"alpha": {"logspace": [-1.0, 1.0, 9]}},
-    seeds=12,
+    seeds=24,
     labels=LABELS,
     draw={"x": "alpha", "colour": "excess"},
-    tiny={"grid": {"alpha": {"logspace": [-1.0, 1.0, 5]}}},
+    tiny={"grid": {"alpha": {"logspace": [-1.0, 1.0, 5]}}, "seeds": 12},
     printed={
         "arguments": {"rtol": 1e-6, "loss": 1e-16},
         "grid": {"alpha": {"logspace": [-1.5, 2.0, 29]}},

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant import Regression
+from penchant import GradientDescent, Path, Regression, Steps, train
 from penchant.lab import (
     Array,
     Axes,
@@ -16,6 +16,7 @@ from penchant.lab import (
     Experiment,
     Figure,
     at_most,
+    lower_share,
     margin_of_mean,
     share_at_least,
     sized,
@@ -23,6 +24,8 @@ from penchant.lab import (
 )
 from penchant.measures import crossing
 from penchant.plotting import BLUE, GREEN, GREY, RED, sheet_of
+from penchant.record import At
+from penchant.stop import Loss
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.figures import circle_nets as nets
 from penchant_papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
@@ -31,7 +34,10 @@ RICH, LARGE = 1e-3, (1e3, 1e4)  # alpha^D
 # RMS to the kernel predictor: of order 1/alpha^D where units cross their kinks
 NEAR = 10 / LARGE[-1]
 BETTER = 0.8  # a test error that is smaller by a fifth counts as smaller
+FITTED, COARSE = 1e-3, 1e-1  # sums of squares at which descent ends
+MOST = 100_000  # steps of descent
 REMOVED = 1e-4  # of a training towards zero: less than a hundredth of the start's output is left
+SCOPE = "steps of 0.01 from the small start at depth 2 alone, gradient flow elsewhere"
 MEASURES = ("test_error", "grad_distance", "kernel_error", "apart", "steps")
 LABELS = {
     "depth": "number of weight matrices of the student",
@@ -80,19 +86,58 @@ def limits(depth: int, seed: int) -> dict[str, Any]:
     }
 
 
+def descent(depth: int, seed: int) -> dict[str, float]:
+    """The printed net by descent with step 0.01 from the small start, beside its flow.
+
+    Both end at a loss of FITTED. `apart` is the root mean square over the circle of their
+    difference, `moved` that of the function between a loss of COARSE and the end of descent, and
+    `early` the distance of the flow's end to where descent was at COARSE. Where descent does not
+    reach FITTED there is no end to compare, the flow is not followed, and both are infinite.
+    """
+    number, _ = nets.fitting(seed)
+    problem, model = nets.data(number), nets.start(depth, RICH, number, unbiased=False)
+    steps, coarse = (
+        train(
+            model,
+            problem.training,
+            GradientDescent(nets.STEP),
+            stop=[Loss(loss), Steps(MOST)],
+            record=At(steps=[]),
+        )
+        for loss in (FITTED, COARSE)
+    )
+
+    def apart(one: Path, other: Path) -> float:
+        outputs = [model.function(path.parameters, problem.test.X) for path in (one, other)]
+        return float(np.sqrt(np.mean((outputs[0] - outputs[1]) ** 2)))
+
+    loss, to_flow, early = float(steps.dataset.loss[-1]), np.inf, np.inf
+    if loss <= FITTED:
+        given = {"rtol": nets.RTOL / 10, "loss": FITTED}
+        flow = nets.ended(depth, RICH, number, problem.training, unbiased=False, **given)
+        to_flow, early = apart(steps, flow), apart(coarse, flow)
+    return {
+        "loss": loss,
+        "apart": to_flow,
+        "moved": apart(steps, coarse),
+        "early": early,
+        "turned": nets.turned(depth, RICH, number, steps.parameters, unbiased=False),
+        "steps": float(steps.dataset.step[-1]),
+    }
+
+
 study = sized(
     "W-F6ab",
     title="From small starts the tangent features of ReLU nets change, and the test error falls",
     function=cell,
     arguments={"rtol": nets.RTOL, "loss": nets.LOSS},
     grid={"depth": list(nets.DEPTHS), "scale": [RICH, 1.0, *LARGE]},
-    seeds=20,
+    seeds=24,
     labels=LABELS,
     draw={"x": "scale", "colour": "test_error", "log": True},
-    tiny={"grid": {"depth": [5], "scale": [RICH, *LARGE]}},
     printed={
         "grid": {"depth": list(nets.DEPTHS), "scale": {"logspace": [-3.0, 4.0, 22]}},
-        "seeds": 40,
+        "seeds": 60,
     },
 )
 kernel = sized(
@@ -100,11 +145,20 @@ kernel = sized(
     title="The kernel limit of the same nets, and nets that start with an output",
     function=limits,
     grid={"depth": list(nets.DEPTHS)},
-    seeds=20,
+    seeds=12,
     draw={"x": "depth", "colour": "converged"},
-    tiny={"grid": {"depth": [5]}},
     printed={"grid": {"depth": list(nets.DEPTHS)}, "seeds": 40},
 )
+steps = sized(
+    "W-F6ab-steps",
+    title="Descent with step 0.01 from a small start learns what the flow learns",
+    function=descent,
+    grid={"depth": [2]},
+    seeds=40,
+    draw={"x": "depth", "colour": "apart"},
+    printed={"grid": {"depth": list(nets.DEPTHS)}, "seeds": 40},
+)
+LITTLE = 0.5  # of what training still moves between two losses
 
 
 def medians(dataset: Dataset, name: str, scale: float) -> Array:
@@ -127,7 +181,7 @@ def gains(dataset: Dataset, scale: float = RICH) -> DataArray:
     )
 
 
-def check(runs: Dataset, kernel: Dataset) -> Evidence:
+def check(runs: Dataset, kernel: Dataset, steps: Dataset) -> Evidence:
     """Both panels at the smallest and largest scales, and the kernel predictor at the largest."""
     n, drawn = runs.sizes["seed"], int(runs.tries.isel(depth=0, scale=0).sum())
     lazy = runs.rests.sel(scale=list(LARGE), method="nearest")
@@ -139,9 +193,20 @@ def check(runs: Dataset, kernel: Dataset) -> Evidence:
     better, alike = (
         gains(runs, place).mean("depth").values for place in (RICH, float(runs.scale[-2]))
     )
-    smaller = at_most(np.exp(better.mean() + margin_of_mean(better)), BETTER)
+    smaller = at_most(mean_ratio(better, 1), BETTER)
     limit = within(kernel.converged.median("seed").max(), tolerance=NEAR)
+    fitted = (steps.loss <= FITTED).values  # elsewhere descent rests, or goes on after MOST steps
+    pairs = int(fitted.sum())
+    out = ((steps.turned > OUTSIDE).values & fitted).sum()
+    ratios = {
+        name: np.log((steps[name] / steps.moved).values[fitted]) for name in ("apart", "early")
+    }
+    alike_steps = at_most(mean_ratio(ratios["apart"], 1), LITTLE)
     both = {
+        "the printed net by descent with step 0.01: share of draws outside of the kernel regime"
+        " (0.999 lower limit)": share_at_least(int(out), pairs, 0.5),
+        "its distance to the flow on the circle over how far it still moves from a loss of "
+        rf"{COARSE:g} to {FITTED:g}, geometric mean (0.999 upper limit)": alike_steps,
         rf"$\alpha^D = {RICH:g}$: share of draws outside of the kernel regime, the least over the "
         "depths (0.999 lower limit)": left,
         "test error at the small start over that at the large one, geometric mean over draws and"
@@ -152,10 +217,17 @@ def check(runs: Dataset, kernel: Dataset) -> Evidence:
         f"those whose kernel can fit the labels; depths {runs.depth.values.tolist()}, width "
         rf"{nets.WIDTH}, gradient flow to loss $10^{{-9}}$, $\alpha^D$ from {RICH:g} to "
         f"{LARGE[-1]:g}, with the output of the start subtracted (difference of two nets), "
-        r"and without it the limit of large $\alpha$",
+        r"and without it the limit of large $\alpha$; "
+        f"{fitted.size} printed nets of depth {listed_depths(steps)} by descent with step "
+        rf"{nets.STEP:g} from $\alpha^D = {RICH:g}$ to a sum of squares of {FITTED:g}",
         premises={
             "from the two largest starts every run reaches its target loss, as the tangent features"
             " of these draws can": (bool((lazy == "").all()), int((lazy != "").sum())),
+            rf"more than half of the descents reach a loss of {FITTED:g} (0.999 lower limit); the "
+            "others decide nothing": (
+                lower_share(pairs, fitted.size) > 0.5,
+                f"{pairs} of {fitted.size}",
+            ),
         },
         checks={
             **both,
@@ -184,6 +256,9 @@ def check(runs: Dataset, kernel: Dataset) -> Evidence:
         },
         controls={
             "the small start stays in the kernel regime": still.control(turned.min()),
+            rf"descent ended at a loss of {COARSE:g} (0.999 lower limit)": alike_steps.control(
+                mean_ratio(ratios["early"], -1)
+            ),
             "exponent -1, as if units crossed their kinks one after another": law.control(
                 predicted=-1.0
             ),
@@ -191,7 +266,7 @@ def check(runs: Dataset, kernel: Dataset) -> Evidence:
                 medians(runs, "apart", RICH).min()
             ),
             "the second largest start in place of the small one (0.999 lower limit)": (
-                smaller.control(np.exp(alike.mean() - margin_of_mean(alike)))
+                smaller.control(mean_ratio(alike, -1))
             ),
             "the kernel predictor of another start": limit.control(
                 kernel.stranger.median("seed").min()
@@ -199,6 +274,13 @@ def check(runs: Dataset, kernel: Dataset) -> Evidence:
         },
         findings=[*findings(runs, kernel), *at_rest(runs)],
     )
+
+
+def mean_ratio(logs: Array, side: int) -> float:
+    """The geometric mean of ratios of these logarithms, at its upper (1) or lower (-1) limit."""
+    if len(logs) < 3:
+        return float("inf") if side > 0 else 0.0  # so few say nothing
+    return float(np.exp(logs.mean() + side * margin_of_mean(logs)))
 
 
 def at_rest(runs: Dataset) -> list[str]:
@@ -252,13 +334,17 @@ def findings(runs: Dataset, kernel: Dataset) -> list[str]:
     return lines
 
 
+def listed_depths(dataset: Dataset) -> str:
+    return ", ".join(map(str, dataset.depth.values))
+
+
 def listed(dataset: Dataset, values: Any, form: str) -> str:
     """The values with their depths."""
     pairs = zip(dataset.depth.values, values, strict=True)
     return ", ".join(f"{value:{form}} ($D={depth}$)" for depth, value in pairs)
 
 
-def draw(runs: Dataset, kernel: Dataset) -> Figure:
+def draw(runs: Dataset, kernel: Dataset, steps: Dataset) -> Figure:
     """Test errors of nets and kernel predictors, and the grad distance, over alpha^D."""
     picture, (a, b) = sheet_of(runs, widths=(6.0, 6.0), height=4.9)
     styles = zip(runs.depth.values, (BLUE, RED, GREEN), "os^", strict=False)
@@ -300,16 +386,17 @@ experiment = Experiment(
     r"when the start is large (their tangent features do not change), leave it as $\alpha^D$ "
     "becomes small, and then have a smaller test error.",
     place="appendix B, Figure 6 (a) and (b)",
-    study=(study, kernel),
+    study=(study, kernel, steps),
     check=check,
     draw=draw,
     ours="the points, the teacher (Gaussian weights, mean square one over the circle), the scales"
     " and the seeds (median, bands from quartile to quartile); in the picture the output is zero at"
-    " the start (difference of two nets); gradient flow instead of steps of 0.01",
+    " the start (difference of two nets); gradient flow beside steps of 0.01",
     scope={
-        "tiny": "depth 5, gradient flow in place of steps of 0.01",
-        "quick": "gradient flow in place of steps of 0.01",
-        "printed": "gradient flow in place of steps of 0.01, which are unstable from large starts",
+        "tiny": SCOPE,
+        "quick": SCOPE,
+        "printed": "gradient flow in place of steps of 0.01 from large starts, where they are "
+        "unstable",
     },
     seconds=12,
 )

@@ -15,11 +15,12 @@ from penchant_papers.woodworth2020.figures.conv_nets import (
     PART,
     in_words,
     net_study,
+    starts_in_words,
 )
 from penchant_papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
 
 SMALL, LARGE, LARGER = 1.0, 2.0, 4.0  # alpha: outputs of order 1, 256 and 65536
-LAZY = 3.0  # alpha of the kernel machine: 6561, and float32 still resolves its moves
+LAZY = 4.0  # alpha of the kernel machine: 65536, and float32 still resolves its moves
 BETTER = 0.8  # W's numbers for MNIST are 1.4% and 2.4%: a ratio of 0.58
 ALIKE = 0.05  # share of the test images that two kernel machines may judge differently
 MORE = {"train": 200, "test": 200, "batch": 20}  # a kernel machine needs more than 100 digits
@@ -27,7 +28,7 @@ SMALLER = (
     "200 of the small digits of scikit-learn in place of CIFAR-10, a sixteenth of the channels, "
     "steps of 0.03 for $10^{-4}$"
 )
-GIVEN = {**DIGITS, **MORE, "even": True, "tangents": True, "epochs": 100}
+GIVEN = {**DIGITS, **MORE, "even": True, "tangents": True, "epochs": 1000}
 study = net_study(
     "W-F6d",
     r"A VGG11-like net has a larger test error from starts above $\alpha = 1$",
@@ -35,7 +36,7 @@ study = net_study(
     grid={"alpha": [SMALL, LARGE, LARGER]},
     draw={"x": "alpha", "colour": "error"},
     printed={
-        "arguments": {**PART, "otherwise": ""},
+        "arguments": {**PART, "otherwise": "", "epochs": 100},
         "grid": {"alpha": [0.85, SMALL, 1.4, LARGE, LARGER]},
     },
 )
@@ -43,7 +44,7 @@ kernel = net_study(
     "W-F6d-kernel",
     "The kernel machine of a VGG11-like net: the outputs of its start are subtracted",
     {**GIVEN, "training": "kernel", "alpha": LAZY, "step": 0.3},
-    printed={"arguments": {**PART, "otherwise": ""}},
+    printed={"arguments": {**PART, "otherwise": "", "epochs": 100}},
 )
 output = net_study(
     "W-F6d-output",
@@ -75,7 +76,7 @@ def check(dataset: Dataset, kernel: Dataset, output: Dataset) -> Evidence:
         ran=rf"W's plan on {in_words(dataset)}, 32 x 32; He-uniform times $\alpha$, SGD, "
         f"{dataset.sizes['seed']} draws of images, start and batches; the step falls as "
         rf"$\alpha^{{{2 - DEPTH}}}$ above $\alpha = 1$, with the outputs of the start "
-        rf"subtracted as $\alpha^{{{2 - 2 * DEPTH}}}$",
+        rf"subtracted as $\alpha^{{{2 - 2 * DEPTH}}}$; {starts_in_words(dataset)}",
         premises={"every net reaches 100% training accuracy": (least == 1.0, least)},
         checks={
             **both,

@@ -26,6 +26,7 @@ from penchant_papers.woodworth2020.figures.conv_nets import (
     PART,
     in_words,
     net_study,
+    starts_in_words,
 )
 
 SMALL, FAST, DEAD = (0.5, 0.7), 1.0, 2.0  # alpha
@@ -111,7 +112,7 @@ def check(dataset: Dataset, first: Dataset, output: Dataset) -> Evidence:
     samples = given["train"] or 50_000
     return Evidence(
         ran=rf"W's plan on {in_words(dataset)}, 32 x 32; He-uniform times $\alpha$, SGD with step "
-        f"{given['step']:g}, batch {given['batch']}",
+        f"{given['step']:g}, batch {given['batch']}; {starts_in_words(dataset)}",
         premises={
             "more training images than the output layer can separate at random, two per feature": (
                 samples > 2 * features,

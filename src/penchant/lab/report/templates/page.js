@@ -41,12 +41,21 @@
       apply();
     }
     if (claim) claim.open = true;
+    if (target.id === "corrections") target.open = true;
     (claim ? claim : target).scrollIntoView({ behavior: "instant" });
   };
 
   const all = (open) => () => claims.forEach((claim) => {
     if (!claim.hidden) claim.open = open;
   });
+  // a browser opens no data address from a link, but it saves one
+  for (const link of document.querySelectorAll(".alone")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      const href = document.querySelector(link.hash + " img").currentSrc;
+      Object.assign(document.createElement("a"), { href, download: link.dataset.name }).click();
+    });
+  }
   one("tools").hidden = false;
   one("open").addEventListener("click", all(true));
   one("close").addEventListener("click", all(false));

@@ -8,6 +8,7 @@ import os
 import site
 import stat
 import sysconfig
+from importlib import metadata
 from pathlib import Path
 
 
@@ -33,11 +34,31 @@ def digest_of(text: bytes) -> str:
 
 
 def is_installed_file(file: Path) -> bool:
-    """True within the standard library or a folder of installed packages."""
+    """True within the standard library, a folder of installed packages, or an installed package.
+
+    The last is for folders of any name on PYTHONPATH, such as those of `pip install --target`.
+    """
     resolved = file.resolve()
     if {"site-packages", "dist-packages"} & set(resolved.parts):  # PYTHONPATH may name another one
         return True
-    return any(resolved.is_relative_to(folder) for folder in library_folders())
+    if any(resolved.is_relative_to(folder) for folder in library_folders()):
+        return True
+    return any(
+        resolved.relative_to(folder).parts[0] in _installed_into(folder)
+        for folder in resolved.parents
+    )
+
+
+@functools.cache
+def _installed_into(folder: Path) -> frozenset[str]:
+    """The files and folders at the top of `folder` that installers have recorded there."""
+    try:
+        records = [path / "RECORD" for path in folder.glob("*.dist-info")]
+        distributions = [metadata.Distribution.at(path.parent) for path in records if path.exists()]
+    except OSError:  # a folder above that may not be listed
+        return frozenset()
+    files = (file for distribution in distributions for file in distribution.files or ())
+    return frozenset(file.parts[0] for file in files if file.parts)
 
 
 @functools.cache

@@ -84,7 +84,7 @@ def opened_files() -> Iterator[set[str]]:
     seen: set[str] = set()
     _listeners.append(seen)
     try:
-        with OPEN.hold():
+        with OPEN:
             yield seen
     finally:
         _listeners[:] = [listener for listener in _listeners if listener is not seen]

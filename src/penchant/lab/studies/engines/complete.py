@@ -17,6 +17,7 @@ from penchant.lab.studies.engines.named import Engine
 from penchant.lab.studies.parts import DescriptionError
 from penchant.lab.studies.storage.cell_file import read_named
 from penchant.lab.studies.storage.folder import CellCache, Done, listed, survey
+from penchant.progress import ProgressBar
 
 SHOWN = 5  # files that the study does not name
 ROUNDS = 3  # another run of the same study may set a file aside while we look at it
@@ -37,6 +38,21 @@ class RunProgress:
     def warn(self, sentence: str) -> None:
         """The result may depend on something that the study does not name."""
         warnings.warn(sentence, stacklevel=2)
+
+
+class CellsOnBar(RunProgress):
+    """Counts the cells that have ended, for a bar."""
+
+    def __init__(self, bar: ProgressBar) -> None:
+        self.bar, self.total, self.ended = bar, 0, 0
+
+    def begin(self, total: int, finished: Iterable[Done]) -> None:
+        self.total += total
+        self.done(list(finished))
+
+    def done(self, cells: Sequence[Done]) -> None:
+        self.ended += len(cells)
+        self.bar(self.ended / max(self.total, 1), f"{self.ended} of {self.total} cells")
 
 
 def complete(

@@ -238,6 +238,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     _end_with_parent()
     commands, answers = _own_descriptors()
+    sys.dont_write_bytecode = True  # Python takes a module edited within a second for unchanged
 
     def send(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
@@ -247,8 +248,9 @@ def main() -> None:
             _serve(commands, send)
         except Stopped as reason:
             send({"stop": [reason.kind, reason.sentence]})
-    with suppress(BrokenPipeError):
+    with suppress(BrokenPipeError, KeyboardInterrupt):
         answers.close()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to unwind but libraries
 
 
 def _serve(commands: BinaryIO, send: Callable[[dict[str, Any]], None]) -> None:

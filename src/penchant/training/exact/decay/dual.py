@@ -1,7 +1,7 @@
 """How a diagonal net's predictor depends on its dual while weight decay shrinks the start.
 
 How it works. With u = e^(-rate t) phi the decay leaves the equation of phi, so the closed forms of
-the flow without decay hold with a start that shrinks (docs/theory.md section 19):
+the flow without decay hold with a start that shrinks (docs/theory section 19):
 log a_i(t) = D (log(alpha |w0_i|) - rate t), s_i = kappa_i <z_i, x> / sigma and beta_i = a_i h(s_i),
 h(s) = 2 sinh(s) at depth 2 and (1-s)^-p - (1+s)^-p, p = D/(D-2), beyond it. One number per sample
 is integrated, whatever the dimension: 100,000 features run to the transition in seconds.

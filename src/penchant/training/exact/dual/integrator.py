@@ -1,7 +1,7 @@
 """A diagonal network seen from its samples, and stiff steps of its dual from anchor to anchor.
 
 How it works. Under gradient flow every weight of a diagonal net is a function of s_i = kappa_i
-<x_i, nu>, where nu is the time integral of the residuals (docs/theory.md sections 7 and 14). So the
+<x_i, nu>, where nu is the time integral of the residuals (docs/theory sections 7 and 14). So the
 flow of 2 d weights is an equation in one number per sample, nu' = -rate (X beta - y), which holds
 for any alpha: amplitudes and rates are logarithms. `DualForm` has its constants.
 

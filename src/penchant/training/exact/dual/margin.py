@@ -1,7 +1,7 @@
 """How a diagonal net's predictor depends on the integral of the loss weights, for any scale.
 
 How it works. With rho this integral, s_i = kappa_i <z_i, rho> and beta_i = a_i h(s_i) (Moroshko et
-al. 2020, lemmas 10 and 12, in the notation of `DualForm`; docs/theory.md section 14). The flow is
+al. 2020, lemmas 10 and 12, in the notation of `DualForm`; docs/theory section 14). The flow is
 integrated in the smoothed margin g = log(1/loss) and not in time, so nothing in it over- or
 underflows (section 15): with q the loss weights over their sum and v = Z^T q, ds = v dg / sum_i
 beta_i' v_i^2. The variable is sigma = log(1 + (g - g0)/unit), since stiffness grows like g.

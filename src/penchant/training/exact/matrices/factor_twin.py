@@ -85,6 +85,8 @@ class FactorTwin(Record):
 def factor_twin(model: TwoFactors, problem: MatrixProblem, *, fall: float = 1e-9) -> FactorTwin:
     """Gradient flow of two factors and of their linearization, side by side.
 
+    It integrates in time and carries no certificate: the tolerance is that of a step.
+
     Parameters
     ----------
     model

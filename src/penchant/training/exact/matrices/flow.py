@@ -1,7 +1,7 @@
 """Gradient flow of matrix factorizations at a cost that does not depend on their width.
 
 How it works. With the factors on top of each other, W = [U; V], the flow is W' = -2 G W with a
-symmetric G (docs/theory.md section 16). It multiplies W from the left, so the columns may be
+symmetric G (docs/theory section 16). It multiplies W from the left, so the columns may be
 rotated once, at the start: W(0) is replaced by R^T of the QR decomposition of W(0)^T, which has at
 most as many columns as rows, whatever the width. This is exact, for descent as well as for flow.
 

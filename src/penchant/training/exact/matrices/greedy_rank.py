@@ -3,7 +3,7 @@
 How it works. Training of M = U V^T from U = V = 0 never starts. From a start of vanishing size it
 leaves a critical point along the fastest growing direction of the stack W of the factors, an
 eigenvector of -lift(grad), and follows the flow of one more column to the next (greedy low-rank
-learning, Li, Luo and Lyu 2021; docs/theory.md section 30). Nothing depends on alpha but the unit of
+learning, Li, Luo and Lyu 2021; docs/theory section 30). Nothing depends on alpha but the unit of
 time: a direction of size alpha^e has reached size one after e/rate, and the others, which grew
 meanwhile, keep their exponents to the next point. `next_point` follows the flow between points.
 
@@ -106,10 +106,9 @@ def matrix_saddles(
         raise Invalid(f"a symmetric matrix must be square, got shape {problem.shape}")
     limit, scaled = TimeLimit(max_seconds), ScaledProblem(problem)
     model = empty_factors(problem, symmetric)
-    visits, outcome = greedy_points(scaled.problem, model, invariant(scaled.problem, model), limit)
+    spaces = invariant(scaled.problem, model)
+    visits, outcome, certificate = judged_points(scaled.problem, model, spaces, limit)
     tau, points, loss, rates = (np.array(column) for column in zip(*visits, strict=True))
-    certificate = certify(scaled.problem, model, points)
-    outcome = judge(outcome, certificate)
     tau, points, loss, rates = scaled.original(tau, points, loss, rates)
     if outcome.ok and not all(np.isfinite(part).all() for part in (tau, points, loss, rates)):
         what = "a time, a matrix or a loss is beyond float64 in the units of the data; rescale them"
@@ -235,10 +234,10 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
 def greedy_points(
     problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit | None = None
 ) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
-    """The points of `greedy_rank` for subspaces of your choice, and how their list ended.
+    """The points of `saddles` of a matrix for subspaces of your choice, and how their list ended.
 
-    `greedy_rank` finds the subspaces that all measurements leave invariant, and checks what comes
-    back; here nothing is checked. It shows what a theory without them would predict.
+    `saddles` finds the subspaces that all measurements leave invariant; the points are certified
+    here as there. It shows what a theory without these subspaces would predict.
 
     Parameters
     ----------
@@ -270,12 +269,30 @@ def greedy_points(
     _require_matrices(problem)
     with_parts("model", model, "the one of empty_factors()", "part", "lift")
     spaces = _bases(spaces, len(model.lift(np.zeros(problem.shape))))
-    limit = limit or TimeLimit(None)
+    return judged_points(problem, model, spaces, limit or TimeLimit(None))[:2]
+
+
+Visits = list[tuple[float, Array, float, float]]
+
+
+def judged_points(
+    problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit
+) -> tuple[Visits, Outcome, Certificate]:
+    """The points, the outcome that their certificate allows, and the certificate."""
+    visits, outcome = visited(problem, model, spaces, limit)
+    certificate = certify(problem, model, np.array([matrix for _, matrix, *_ in visits]))
+    return visits, judge(outcome, certificate), certificate
+
+
+def visited(
+    problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit
+) -> tuple[Visits, Outcome]:
+    """The points and what the walk itself says about its end."""
     half = math.exp(problem.log_factor)
     W, tau = np.zeros((len(spaces[0]), 0)), 0.0
     exponents = [np.ones(space.shape[1]) for space in spaces]
     outcome = Outcome(Kind.SOLVED, "no direction grows at the last point")
-    points: list[tuple[float, Array, float, float]] = []
+    points: Visits = []
     for _ in range(POINTS * len(W)):
         matrix = model.part(W @ W.T)
         residual = problem.apply(matrix) - problem.y

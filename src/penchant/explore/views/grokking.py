@@ -199,8 +199,8 @@ print(penchant.forecast(net, problem, decay))
 flow = penchant.DualFlow(weight_decay=decay)
 path = penchant.train(net, problem, flow, stop=penchant.Time(14 / decay))
 seen = path.dataset
-found = penchant.measures.grokking(seen.t, seen.train_accuracy, seen.test_accuracy)
-print(found.kind, found.jump)
+end = penchant.measures.grokking(seen.t, seen.train_accuracy, seen.test_accuracy)
+print(end.kind, end.jump)
 """
 
 

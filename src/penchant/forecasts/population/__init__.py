@@ -1,0 +1,1 @@
+"""The test error of minimisers for Gaussian data, from equations in a few numbers."""
