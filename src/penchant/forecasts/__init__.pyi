@@ -2,6 +2,7 @@
 
 from penchant.forecasts.adam import adam_clock, adam_delay, adam_memory
 from penchant.forecasts.delay import Delay, predicted_delay
+from penchant.forecasts.inverse import Design, design
 from penchant.forecasts.population.error import (
     PopulationError,
     best_alpha,
@@ -29,6 +30,7 @@ __all__ = [
     "LATER",
     "STRIDE",
     "Delay",
+    "Design",
     "Forecast",
     "PopulationError",
     "PopulationMargin",
@@ -37,6 +39,7 @@ __all__ = [
     "adam_delay",
     "adam_memory",
     "best_alpha",
+    "design",
     "effective_regularizer",
     "fewest_samples",
     "forecast_jump",

@@ -23,7 +23,7 @@ from penchant.training.descent.compiled import batches
 from penchant.training.descent.effective_scale import EffectiveScale
 from penchant.training.descent.methods import GradientDescent
 from penchant.training.descent.plan import last_step
-from penchant.training.descent.scheduled import Scheduled
+from penchant.training.descent.scheduled import Piece, Scheduled
 
 WHO = "predict_run"
 TOLERANCE = 0.1  # error of one step of the integration in s, five times that in c and the tilt
@@ -169,7 +169,7 @@ def predict_run(
     >>> bool(((predicted.low < scale) & (scale < predicted.high)).mean() > 0.8)
     True
     """
-    pieces, start = _system(model, problem, method, stop, batch)
+    pieces, start = mean_system(model, problem, method, stop, batch)
     worst, state, taken, fallen, highest = Worst(), start, 0, start.c, 0.0
     for mean, steps in pieces:
         highest = max(highest, mean.rate)
@@ -189,7 +189,7 @@ def mean_path(
     model: DiagonalNet, problem: Regression, method: Any, stop: Any, batch: int | None
 ) -> tuple[Array, Array]:
     """Times, and the mean predictors of a run at these times, one row each."""
-    pieces, state = _system(model, problem, method, stop, batch)
+    pieces, state = mean_system(model, problem, method, stop, batch)
     begin = 0.0
     points: list[tuple[float, Array]] = []
     for mean, steps in pieces:
@@ -202,7 +202,7 @@ def mean_path(
     return np.array(times), np.array(predictors)
 
 
-def _system(
+def mean_system(
     model: Any, problem: Any, method: Any, stop: Any, batch: int | None
 ) -> tuple[list[tuple[MeanSteps, int]], MeanState]:
     """The mean steps of the checked arguments, their number, and their start."""
@@ -221,7 +221,7 @@ def _system(
     if goals := [rule for rule in rules if not rule.budget]:
         raise Invalid(f"stop must be Steps, Epochs or Time, got {goals[0]!r}")
     steps = last_step(whole.scheme.clock, rules, size.epoch)
-    pieces = [(steps, method.learning_rate)]
+    pieces = [Piece(steps, method.learning_rate, 1.0)]
     if isinstance(whole, Scheduled):
         pieces = whole.clock.pieces(steps)
     means = [
@@ -229,12 +229,12 @@ def _system(
             problem.X,
             problem.y,
             2.0 if problem.loss == "squares" else 1.0,
-            rate=rate,
-            decay=method.weight_decay,
+            rate=piece.rate,
+            decay=method.weight_decay * piece.decay,
             batch=problem.samples if size.size is None else size.size,
             label_noise=method.label_noise,
         )
-        for _, rate in pieces
+        for piece in pieces
     ]
     c, tilt = _start(model, problem.dimension)
     if c.min() < LEAST:
@@ -242,7 +242,7 @@ def _system(
             f"steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
         )
     start = MeanState(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
-    return [(mean, count) for mean, (count, _) in zip(means, pieces, strict=True)], start
+    return [(mean, piece.steps) for mean, piece in zip(means, pieces, strict=True)], start
 
 
 def _refuse(method: Any, model: Any) -> None:

@@ -17,6 +17,7 @@ paper = Paper(
         "beyond-balanced-linear": "balanced_linear",
         "beyond-central-flow": "central_flow",
         "beyond-clock": "clock",
+        "beyond-design": "inverse_design",
         "beyond-greedy-rank": "greedy_rank",
         "beyond-imbalance": "imbalance",
         "beyond-saddles": "saddles",

@@ -143,7 +143,8 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
         moved, state = method.step(code.oracle(weights, data, share), parameters, state, k)
         if code.method.scheme.weight_decay:
             rate = method.clock.rate(parameters, k)
-            moved = plus(moved, -rate * method.weight_decay, parameters)
+            decay = method.weight_decay * method.decay_factor(k)
+            moved = plus(moved, -rate * decay, parameters)
         return moved, state, draws
 
     def loop(weights: Any, numbers: Any, data: Any, begin: Any, end: Any, *carried: Any) -> Any:

@@ -116,7 +116,7 @@ class EffectiveScale(Observer):
         beta = Oracle(linear, oracle.data, oracle.share, None)
         g = beta.loss_gradient(model.predictor(parameters))  # the step has computed it already
         rate = method.clock.rate(parameters, k)
-        left = 1 - rate * method.weight_decay
+        left = 1 - rate * method.weight_decay * method.decay_factor(k)
         rate = rate / (left * (1 - self.plain.momentum))
         shrink = left ** (2 - (model.homogeneity or 2))
         late = jnp.minimum(turned, k.astype(turned.dtype))

@@ -131,6 +131,7 @@ class Scheme(NamedTuple):
     clock: Clock
     learning_rate: Any  # the largest of the run; None if it is not known
     weight_decay: Any = 0.0
+    decay_factor: Callable[[Any], Any] = lambda k: 1.0  # which multiplies it in step k
     label_noise: Any = 0.0  # the deviation of fresh Gaussian noise on the labels of every step
     penalties: str = "any"  # which it takes: "any", "smooth", "prox" or "none"
     batches: bool = True  # whether it can work on batches

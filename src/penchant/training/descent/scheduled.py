@@ -1,4 +1,4 @@
-"""A method whose learning rate follows a schedule."""
+"""A method whose learning rate and weight decay follow a schedule."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array, finite_array
+from penchant.arguments import Array, entries, finite_array
 from penchant.door import Invalid, door
 from penchant.lazy import jnp
 from penchant.records import assign
@@ -21,12 +21,21 @@ from penchant.training.descent.method import Oracle, Scheme, StepMethod, Wrapped
 PIECES = 12  # pieces of constant learning rate by which a prediction replaces a linear change
 
 
+class Piece(NamedTuple):
+    """Steps of nearly constant rate: their number, mean rate and mean factor of the decay."""
+
+    steps: int
+    rate: float
+    decay: float
+
+
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Scheduled(Wrapped):
     """A step-by-step method whose learning rate is multiplied by a factor that changes.
 
     The factor has given values at given steps and is linear in between; before the first and after
-    the last it is constant. Two equal steps make it jump.
+    the last it is constant. Two equal steps make it jump. The weight decay may have factors, too:
+    a step multiplies the parameters by 1 - learning_rate * weight_decay, both as they are then.
 
     Parameters
     ----------
@@ -36,6 +45,8 @@ class Scheduled(Wrapped):
         The steps at which the factor is given, which must not fall.
     factors
         The factor at each of them, at least 0 and not all 0.
+    decays
+        The factor of the weight decay at each of them, at least 0; None leaves it as it is.
 
     Examples
     --------
@@ -46,10 +57,18 @@ class Scheduled(Wrapped):
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
     >>> round(penchant.train(net, problem, warm, stop=penchant.Steps(1000)).t, 6)
     5.0
+
+    A decay that ends after 500 steps:
+
+    >>> decaying = penchant.GradientDescent(0.01, weight_decay=0.5)
+    >>> off = penchant.methods.Scheduled(decaying, [0, 500, 500], [1, 1, 1], decays=[1, 1, 0])
+    >>> round(penchant.train(net, problem, off, stop=penchant.Steps(1000)).t, 6)
+    10.0
     """
 
     steps: Sequence[int]
     factors: Sequence[float]
+    decays: Sequence[float] | None = None
 
     @door
     def __post_init__(self) -> None:
@@ -67,16 +86,27 @@ class Scheduled(Wrapped):
         if values.min() < 0 or not values.max() > 0:
             raise Invalid(f"factors must be >= 0 and not all 0, got {factors!r}")
         assign(self, steps=tuple(map(int, at)), factors=tuple(map(float, values)))
+        if self.decays is not None:
+            decays = entries("decays", self.decays, len(at), "as many entries as steps")
+            if decays.min() < 0:
+                raise Invalid(f"decays must be >= 0, got {self.decays!r}")
+            if not method.scheme.weight_decay:
+                raise Invalid(f"decays are factors of a weight decay, and {method!r} has none")
+            _refuse_overshooting(method.scheme, max(values), max(decays))
+            assign(self, decays=tuple(map(float, decays)))
 
     @property
     def scheme(self) -> Scheme:
         inner = self.method.scheme
         largest = inner.learning_rate * max(self.factors)
-        return inner._replace(step=self.step, clock=self.clock, learning_rate=largest)
+        clock = self.clock
+        return inner._replace(
+            step=self.step, clock=clock, learning_rate=largest, decay_factor=clock.decay
+        )
 
     @property
     def clock(self) -> ScheduleClock:
-        return ScheduleClock(self.method.scheme.clock, self.steps, self.factors)
+        return ScheduleClock(self.method.scheme.clock, self.steps, self.factors, self.decays)
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         now = self.method.with_numbers({"learning_rate": self.clock.rate(parameters, k)})
@@ -86,13 +116,25 @@ class Scheduled(Wrapped):
 class ScheduleClock(VariableClock):
     """Training time where the rates of a steady clock are multiplied by a factor."""
 
-    def __init__(self, inner: Clock, steps: Sequence[int], factors: Sequence[float]) -> None:
+    def __init__(
+        self,
+        inner: Clock,
+        steps: Sequence[int],
+        factors: Sequence[float],
+        decays: Sequence[float] | None = None,
+    ) -> None:
         super().__init__(inner.learning_rate)
-        self.steps, self.factors = steps, factors
+        self.steps, self.factors, self.decays = steps, factors, decays
 
     def factor(self, k: Any) -> Any:
         """The factor of step k; at a jump the later value."""
         return jnp.interp(k, jnp.array(_apart(self.steps)), jnp.array(self.factors))
+
+    def decay(self, k: Any) -> Any:
+        """The factor of the weight decay in step k."""
+        if self.decays is None:
+            return 1.0
+        return jnp.interp(k, jnp.array(_apart(self.steps)), jnp.array(self.decays))
 
     def rate(self, parameters: Any, k: Any) -> Any:
         return self.factor(k) * self.learning_rate
@@ -121,8 +163,8 @@ class ScheduleClock(VariableClock):
             )
         )
 
-    def pieces(self, steps: int) -> list[tuple[int, float]]:
-        """The first steps in pieces of nearly constant rate: their lengths and mean rates."""
+    def pieces(self, steps: int) -> list[Piece]:
+        """The first steps in pieces of nearly constant rate."""
         at = _apart(self.steps)
         marks = [np.linspace(a, b, PIECES + 1) for a, b in itertools.pairwise(at)]
         ends = np.unique(
@@ -130,7 +172,22 @@ class ScheduleClock(VariableClock):
         )
         sums = self.learning_rate * np.diff([self.total(int(end)) for end in ends])
         counts = np.diff(ends)
-        return [(int(n), s / n) for n, s in zip(counts, sums, strict=True) if s > 0]
+        middles = (ends[:-1] + ends[1:] - 1) / 2
+        decays = [1.0] * len(counts)
+        if self.decays is not None:
+            decays = [float(decay) for decay in np.interp(middles, at, self.decays)]
+        rows = zip(counts, sums, decays, strict=True)
+        return [Piece(int(n), s / n, decay) for n, s, decay in rows if s > 0]
+
+
+def _refuse_overshooting(scheme: Scheme, factor: float, decay: float) -> None:
+    """Raises an error if one step could turn the parameters around and enlarge them."""
+    shrink = scheme.learning_rate * scheme.weight_decay * factor * decay
+    if shrink >= 2:
+        raise Invalid(
+            "weight decay multiplies the parameters by 1 - learning_rate * weight_decay, which "
+            f"must be above -1, got {1 - shrink:g} with the largest factors; take smaller ones"
+        )
 
 
 def _apart(steps: Sequence[int]) -> Array:
