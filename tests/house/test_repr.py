@@ -186,6 +186,9 @@ RESULTS = {
     "Path": lambda: penchant.train(
         net, penchant.Regression(X, y), penchant.GradientDescent(1e-4), stop=penchant.Steps(2)
     ),
+    "Design": lambda: penchant.forecasts.design(
+        penchant.Regression(X, y), penchant.Q(2, alpha=0.1), steps=20_000
+    ),
     "PredictedRun": lambda: penchant.forecasts.predict_run(
         net, penchant.Regression(X, y), penchant.GradientDescent(1e-4), stop=penchant.Steps(9)
     ),

@@ -86,6 +86,7 @@ FORECASTS = {
     "adam_delay": lambda: forecasts.adam_delay(0.0, 1.0),
     "adam_memory": lambda: forecasts.adam_memory(0.0),
     "best_alpha": lambda: forecasts.best_alpha(samples=2, dimension=2, truth=[1.0]),
+    "design": lambda: forecasts.design(REGRESSION, L1(), steps=9),
     "effective_regularizer": lambda: forecasts.effective_regularizer(path()),
     "fewest_samples": lambda: forecasts.fewest_samples(0.0, L1(), dimension=2, truth=[1.0]),
     "forecast_jump": lambda: forecasts.forecast_jump(None),
@@ -365,7 +366,7 @@ SPEAKERS = {
 # nobody constructs them, and they check nothing: what functions return, and what other code
 # extends or raises
 RESULTS = {
-    *("Assumptions", "Delay", "Forecast", "GreedyRank", "Grokking", "HeldSweep", "ImageModel"),
+    *("Assumptions", "Delay", "Design", "Forecast", "GreedyRank", "Grokking", "HeldSweep", "ImageModel"),
     *("InterpolationPath", "KernelMachine", "KernelRegression", "Lojasiewicz", "MarginPath"),
     *(
         "MatrixSolution",
