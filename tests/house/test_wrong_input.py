@@ -366,7 +366,16 @@ SPEAKERS = {
 # nobody constructs them, and they check nothing: what functions return, and what other code
 # extends or raises
 RESULTS = {
-    *("Assumptions", "Delay", "Design", "Forecast", "GreedyRank", "Grokking", "HeldSweep", "ImageModel"),
+    *(
+        "Assumptions",
+        "Delay",
+        "Design",
+        "Forecast",
+        "GreedyRank",
+        "Grokking",
+        "HeldSweep",
+        "ImageModel",
+    ),
     *("InterpolationPath", "KernelMachine", "KernelRegression", "Lojasiewicz", "MarginPath"),
     *(
         "MatrixSolution",

@@ -103,7 +103,7 @@ class Reach(NamedTuple):
     fitted: bool
 
 
-class Plan(NamedTuple):
+class Wish(NamedTuple):
     """What all recipes of one search share."""
 
     model: DiagonalNet
@@ -207,18 +207,18 @@ def design(
     >>> bool(plan.distance < 0.01)
     True
     """
-    plan = _plan(problem, target, steps, batch, model)
+    wish = _plan(problem, target, steps, batch, model)
     knob = one_of("method", method, METHODS)
-    plan, reach = _evened(plan, knob) if model is None else (plan, _searched(plan, knob))
+    wish, reach = _evened(wish, knob) if model is None else (wish, _searched(wish, knob))
     run, wanted = reach.prediction, interpolate(problem, target).beta
     distance = float(np.linalg.norm(run.predictor - wanted) / np.linalg.norm(wanted))
     sentence = f"{_words(reach.method, knob)}: {run.sentence}; the end is expected {distance:.1%}"
     sentence += " from the minimiser of the target"
-    stop = Steps(plan.steps)
-    return Design(plan.model, problem, reach.method, batch, stop, run, distance, sentence)
+    stop = Steps(wish.steps)
+    return Design(wish.model, problem, reach.method, batch, stop, run, distance, sentence)
 
 
-def _plan(problem: Any, target: Any, steps: Any, batch: Any, model: Any) -> Plan:
+def _plan(problem: Any, target: Any, steps: Any, batch: Any, model: Any) -> Wish:
     """The checked arguments."""
     if not isinstance(problem, Regression):
         raise Invalid(f"the problem must be a Regression, got {type(problem).__name__}")
@@ -234,7 +234,7 @@ def _plan(problem: Any, target: Any, steps: Any, batch: Any, model: Any) -> Plan
     if not (isinstance(model, DiagonalNet) and model.depth == target.depth and model.signed):
         raise Invalid(f"the model must be a signed DiagonalNet({target.depth}), got {model!r}")
     mean_system(model, problem, GradientDescent(1e-12), Steps(1), batch)  # refuses what has no law
-    return Plan(model, problem, target, steps, batch)
+    return Wish(model, problem, target, steps, batch)
 
 
 def _middle(problem: Regression, target: Q) -> float:
@@ -244,7 +244,7 @@ def _middle(problem: Regression, target: Q) -> float:
 
 
 def _words(method: GradientDescent | Scheduled, knob: str) -> str:
-    plain = method.method if isinstance(method, Scheduled) else method
+    plain: Any = method.method if isinstance(method, Scheduled) else method
     words = f"learning rate {plain.learning_rate:.3g}"
     if knob == "decay" and isinstance(method, Scheduled):
         words += f" and decay {plain.weight_decay:.3g} up to step {method.steps[-1]}"
@@ -255,11 +255,11 @@ def _words(method: GradientDescent | Scheduled, knob: str) -> str:
     return words
 
 
-def _limit(plan: Plan) -> float:
+def _limit(wish: Wish) -> float:
     """The learning rate from which on predictions of plain steps fail."""
     rate = 1.0
     for _ in range(TRIALS):
-        reach = plan.reach(GradientDescent(rate))
+        reach = wish.reach(GradientDescent(rate))
         if reach is None:
             rate /= 16
         elif reach.prediction.fails_from >= rate / FAINT:
@@ -269,102 +269,101 @@ def _limit(plan: Plan) -> float:
     raise Invalid(f"no learning rate above {rate:.2g} can be predicted; scale the data to size 1")
 
 
-def _searched(plan: Plan, knob: str) -> Reach:
-    return _by_rate(plan) if knob not in KNOBS else _by_knob(plan, knob)
+def _searched(wish: Wish, knob: str) -> Reach:
+    return _by_rate(wish) if knob not in KNOBS else _by_knob(wish, knob)
 
 
-def _evened(plan: Plan, knob: str) -> tuple[Plan, Reach]:
+def _evened(wish: Wish, knob: str) -> tuple[Wish, Reach]:
     """The same with a start of a shape from which all coordinates end at the target."""
-    reach = _searched(plan, knob)
+    reach = _searched(wish, knob)
     for _ in range(ROUNDS):
-        apart = np.log(reach.prediction.regularizer.weights / plan.target.weights)
+        apart = np.log(reach.prediction.regularizer.weights / wish.target.weights)
         apart -= apart.mean()
         if np.abs(apart).max() <= EVEN:
             break
-        shape = plan.model.shape_for(plan.problem.dimension) * np.exp(-apart)
-        model = DiagonalNet(plan.model.depth, log_alpha=plan.model.log_alpha, shape=shape)
+        shape = wish.model.shape_for(wish.problem.dimension) * np.exp(-apart)
+        model = DiagonalNet(wish.model.depth, log_alpha=wish.model.log_alpha, shape=shape)
         try:
-            plan, reach = plan._replace(model=model), _searched(plan._replace(model=model), knob)
+            wish, reach = wish._replace(model=model), _searched(wish._replace(model=model), knob)
         except Invalid:  # so unequal a start is too slow; the one before fits
             break
-    return plan, reach
+    return wish, reach
 
 
-def _by_knob(plan: Plan, knob: str) -> Reach:
+def _by_knob(wish: Wish, knob: str) -> Reach:
     """The recipe at the largest rate at which its own prediction is valid."""
-    rate = SHARE * _limit(plan)
-    size = float(np.abs(plan.problem.y).max())
+    rate = SHARE * _limit(wish)
+    size = float(np.abs(wish.problem.y).max())
     for _ in range(HALVINGS):
-        guess = 1 / (rate * plan.steps) if knob == "decay" else 0.01 * size
-        build = functools.partial(KNOBS[knob], rate=rate, steps=plan.steps)
-        reach = _turned(plan, knob, build, guess)
+        guess = 1 / (rate * wish.steps) if knob == "decay" else 0.01 * size
+        build = functools.partial(KNOBS[knob], rate=rate, steps=wish.steps)
+        reach = _turned(wish, knob, build, guess)
         if reach is not None and reach.prediction.fails_at is None:
             return reach
         rate /= 2
     raise Invalid(
-        f"no {knob} that leads to log_alpha = {plan.target.log_alpha:.3g} can be predicted; take "
+        f"no {knob} that leads to log_alpha = {wish.target.log_alpha:.3g} can be predicted; take "
         "more steps or a start nearer to the target"
     )
 
 
-def _turned(plan: Plan, knob: str, build: Build, guess: float) -> Reach | None:
+def _turned(wish: Wish, knob: str, build: Build, guess: float) -> Reach | None:
     """The recipe whose knob brings the scale to the target; None if it cannot be predicted."""
-    still = plan.reach(build(0.0))
+    still = wish.reach(build(0.0))
     if still is None:
         return None
     if not still.fitted:
-        raise Invalid(f"{_words(still.method, knob)}: {plan.steps} steps do not fit the data")
+        raise Invalid(f"{_words(still.method, knob)}: {wish.steps} steps do not fit the data")
     if still.above <= CLOSE:
         if still.above < -CLOSE:
-            raise plan.unreachable(still.above, f"even without {knob} the scale ends lower")
+            raise wish.unreachable(still.above, f"even without {knob} the scale ends lower")
         return still
-    low, high, above = 0.0, guess, still.above
+    low, high, above, reach = 0.0, guess, still.above, wish.reach(build(guess))
     for _ in range(TRIALS):
-        reach = plan.reach(build(high))
-        if reach is None:
-            return None
-        if reach.above <= 0:
+        if reach is None or reach.above <= 0:
             break
         low, high, above = high, 2 * high, reach.above
-    reach = _between(plan, build, (low, above), (high, reach.above))
+        reach = wish.reach(build(high))
+    if reach is None:
+        return None
+    reach = _between(wish, build, (low, above), (high, reach.above))
     if reach is not None and not reach.fitted:
-        raise plan.unreachable(_nearest(plan, build, high, 0.0), "the data would not be fitted")
+        raise wish.unreachable(_nearest(wish, build, high, 0.0), "the data would not be fitted")
     return reach
 
 
-def _by_rate(plan: Plan) -> Reach:
+def _by_rate(wish: Wish) -> Reach:
     """The learning rate whose steps alone bring the scale to the target."""
-    top = BELOW * _limit(plan)
-    last = plan.reach(GradientDescent(top))
+    top = BELOW * _limit(wish)
+    last = wish.reach(GradientDescent(top))
     for _ in range(HALVINGS):
         if last is not None and last.prediction.fails_at is None:
             break
         top *= BELOW
-        last = plan.reach(GradientDescent(top))
+        last = wish.reach(GradientDescent(top))
     if last is None or not last.fitted:
-        raise Invalid(f"{plan.steps} steps do not fit the data; give more steps")
+        raise Invalid(f"{wish.steps} steps do not fit the data; give more steps")
     if last.above > CLOSE:
-        raise plan.unreachable(last.above, "larger steps cannot be predicted")
+        raise wish.unreachable(last.above, "larger steps cannot be predicted")
     tiny = 1e-9 * top
-    still = plan.reach(GradientDescent(tiny))
+    still = wish.reach(GradientDescent(tiny))
     if still is None or still.above < -CLOSE:
         above = last.above if still is None else still.above
-        raise plan.unreachable(above, "steps only make a scale smaller")
-    reach = _between(plan, GradientDescent, (tiny, still.above), (top, last.above)) or last
+        raise wish.unreachable(above, "steps only make a scale smaller")
+    reach = _between(wish, GradientDescent, (tiny, still.above), (top, last.above)) or last
     if not reach.fitted:
-        raise plan.unreachable(_nearest(plan, GradientDescent, tiny, top), "too small steps")
+        raise wish.unreachable(_nearest(wish, GradientDescent, tiny, top), "too small steps")
     return reach
 
 
 def _between(
-    plan: Plan, build: Build, start: tuple[float, float], end: tuple[float, float]
+    wish: Wish, build: Build, start: tuple[float, float], end: tuple[float, float]
 ) -> Reach | None:
     """The recipe between two knobs whose scales lie on both sides (Illinois' regula falsi)."""
-    (low, above), (high, below) = start, end
-    reach = plan.reach(build(high))
+    (low, above), (high, below), reach = start, end, None
     for _ in range(TRIALS):
         knob = low + (high - low) * above / (above - below)
-        reach = plan.reach(build(knob))
+        reach = wish.reach(build(knob))
         if reach is None or abs(reach.above) <= CLOSE:
             return reach
         if reach.above > 0:
@@ -374,12 +373,12 @@ def _between(
     return reach
 
 
-def _nearest(plan: Plan, build: Build, unfitted: float, fitted: float) -> float:
+def _nearest(wish: Wish, build: Build, unfitted: float, fitted: float) -> float:
     """How far above the target the last knob ends that still fits the data."""
     above = math.nan
     for _ in range(HALVINGS):
         middle = (unfitted + fitted) / 2
-        reach = plan.reach(build(middle))
+        reach = wish.reach(build(middle))
         if reach is not None and reach.fitted:
             fitted, above = middle, reach.above
         else:
