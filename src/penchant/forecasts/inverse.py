@@ -79,11 +79,11 @@ class Design(Record):
     """
 
     model: DiagonalNet
-    problem: Regression
+    problem: Regression = dataclasses.field(repr=False)
     method: GradientDescent | Scheduled
     batch: int | None
     stop: Steps
-    prediction: PredictedRun
+    prediction: PredictedRun = dataclasses.field(repr=False)
     distance: float
     sentence: str
 
