@@ -60,8 +60,6 @@ class Design(Record):
         Samples per step; None takes all of them.
     stop
         The number of steps.
-    prediction
-        The PredictedRun of the recipe: effective scale, its interval, predictor.
     distance
         The distance of the expected end from the minimiser of the target, over its size.
     sentence
@@ -79,11 +77,10 @@ class Design(Record):
     """
 
     model: DiagonalNet
-    problem: Regression = dataclasses.field(repr=False)
+    problem: Regression
     method: GradientDescent | Scheduled
     batch: int | None
     stop: Steps
-    prediction: PredictedRun = dataclasses.field(repr=False)
     distance: float
     sentence: str
 
@@ -92,6 +89,11 @@ class Design(Record):
         """The arguments of `train`."""
         names = ("model", "problem", "method", "batch", "stop")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def prediction(self) -> PredictedRun:
+        """Effective scale, its interval, and predictor at the end of the recipe."""
+        return predict_run(**self.arguments)
 
 
 class Reach(NamedTuple):
@@ -215,7 +217,7 @@ def design(
     sentence = f"{_words(reach.method, knob)}: {run.sentence}; the end is expected {distance:.1%}"
     sentence += " from the minimiser of the target"
     stop = Steps(wish.steps)
-    return Design(wish.model, problem, reach.method, batch, stop, run, distance, sentence)
+    return Design(wish.model, problem, reach.method, batch, stop, distance, sentence)
 
 
 def _plan(problem: Any, target: Any, steps: Any, batch: Any, model: Any) -> Wish:
