@@ -146,7 +146,7 @@ def test_a_poisoned_list_is_caught(name, place, size):
     X, y = rng.standard_normal((3, 6)), rng.standard_normal(3)
     found = penchant.solvers.saddles(X, y)
     walk = Walk(found.tau, found.points, found.dual, False, 0.0, True, None)
-    assert certify(X, y, 4.0, walk).ok
+    assert certify(X, y, 4.0, np.ones((2, 6)), walk).ok
 
     def change(numbers):
         numbers = numbers.copy()
@@ -154,7 +154,7 @@ def test_a_poisoned_list_is_caught(name, place, size):
         numbers[where] *= 1 + size
         return numbers
 
-    assert not certify(X, y, 4.0, poisoned(walk, **{name: change})).ok
+    assert not certify(X, y, 4.0, np.ones((2, 6)), poisoned(walk, **{name: change})).ok
 
 
 def test_a_list_that_ends_early_is_caught():
@@ -162,7 +162,7 @@ def test_a_list_that_ends_early_is_caught():
     X, y = rng.standard_normal((3, 6)), rng.standard_normal(3)
     found = penchant.solvers.saddles(X, y)
     walk = Walk(found.tau[:-1], found.points[:-1], found.dual[:-1], False, 0.0, True, None)
-    assert not certify(X, y, 4.0, walk).ok
+    assert not certify(X, y, 4.0, np.ones((2, 6)), walk).ok
 
 
 def test_what_float64_does_not_hold_is_said():

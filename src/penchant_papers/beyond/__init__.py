@@ -21,6 +21,7 @@ paper = Paper(
         "beyond-greedy-rank": "greedy_rank",
         "beyond-imbalance": "imbalance",
         "beyond-saddles": "saddles",
+        "beyond-growth": "growth",
         "beyond-population": "population",
         "beyond-population-margin": "population_margin",
         "beyond-population-matrix": "population_matrix",

@@ -1,12 +1,12 @@
 """The walk from saddle to saddle of a diagonal net, in float64 or in rational numbers.
 
 How it works. Between two jumps the dual s moves along a straight line, ds/dtau = rate X^T (y - X
-beta) (docs/theory section 28), until a coordinate reaches +-1; there beta jumps to the least
-squares under the signs that s allows (`bounded.least`). Everything is rational, and nothing depends
-on the units of the data:
+beta) (docs/theory section 28), until a coordinate reaches one of its growth times, `low` or `high`;
+there beta jumps to the least squares under the signs that s allows (`bounded.least`). Everything is
+rational, and nothing depends on the units of the data:
 
-- `FloatColumns` divides the columns and the labels by powers of two, which is exact, and says for
-  every slope how far rounding may have moved it. A slope below that counts as none. What such a
+- `FloatColumns` divides the columns, the labels and the growth times by powers of two, which is
+  exact, and says for every slope how far rounding may have moved it. A slope below that counts as none. What such a
   slope could have moved s by is summed, and the walk ends with that sum as its doubt. Rows keep
   their units, since they are the weights of the loss.
 - `WholeColumns` has no rounding. It serves where the doubt of float64 is too large: rows over many
@@ -54,6 +54,8 @@ class Columns(Protocol):
     """The data of a walk in one arithmetic and in its units."""
 
     rate: Any  # ds/dtau over the pull, by coordinate
+    low: Any  # where s lets a negative weight grow, by coordinate
+    high: Any  # and a positive one
     above: Any  # infinite, by coordinate
     shape: tuple[int, int]
     tie: Any  # relative difference of two waits that are one
@@ -76,27 +78,28 @@ def walk(data: Columns, limit: TimeLimit) -> Walk:
     legs = [(tau, beta, s)]
     data.look(beta)
     for _ in range(JUMPS * len(s) + 1):
-        pull, noise, bound = data.pull(), data.noise(), np.abs(s) == 1
-        pulled = np.abs(pull) > noise
-        away = pulled & bound & (s * pull > 0)  # least squares says no: rounding
+        pull, noise, up, down = data.pull(), data.noise(), s == data.high, s == data.low
+        pulled, bound, rises = np.abs(pull) > noise, up | down, pull > 0
+        away = pulled & np.where(rises, up, down)  # least squares says no: rounding
         sure &= not away.any()
         leaves = pulled & ~away
-        moving = np.flatnonzero(leaves)
-        if not len(moving):
+        speed = data.rate * pull
+        sure &= bool((speed[leaves] != 0).all())  # no time is that long in float64
+        moving = leaves & (speed != 0)
+        bounds = np.where(rises, data.high, data.low)
+        timed = np.flatnonzero(moving & (np.abs(bounds) != math.inf))
+        if not len(timed):  # what still moves never grows
             break
-        speed, places = (data.rate * pull)[moving], s[moving]
-        signs = np.sign(speed)
-        waits = (signs - places) / speed
+        waits = ((bounds - s)[timed]) / speed[timed]
         first = int(waits.argmin())
         wait = waits[first]
         # at a bound s stays where it is, unless it leaves for the other one
         doubt = doubt + np.where(bound & ~leaves, 0, data.rate * wait * noise)
-        unsure = doubt[moving] / np.abs(speed)
+        unsure = doubt[timed] / np.abs(speed[timed])
         arrived = waits - wait <= wait * data.tie + unsure + unsure[first]
-        s = s.copy()
-        s[moving] = np.minimum(np.maximum(places + wait * speed, -1), 1)
-        places = moving[arrived]
-        s[places] = signs[arrived]
+        s = np.where(moving, np.minimum(np.maximum(s + wait * speed, data.low), data.high), s)
+        places = timed[arrived]
+        s[places] = bounds[places]
         s, tau = data.rounded(s), tau + wait
         late = max(late, float(unsure[arrived].max() / tau))
         doubt[places] = 0  # they are at their bound, whenever they came
@@ -108,15 +111,16 @@ def walk(data: Columns, limit: TimeLimit) -> Walk:
         legs.append((tau, beta, s))
         if limit.spent:
             break
-    ended = not len(moving)
+    ended = not len(timed)
     total = max(float(doubt.max(initial=0.0)), late, data.doubt) if sure else math.inf
     return data.walk(legs, doubt=total, ended=ended, choice=choice)
 
 
 def _saddle(data: Columns, s: Array, beta: Array) -> tuple[Array, Array | None, bool]:
     """The least loss under the signs of s; the columns that could carry it if there is a choice."""
-    places = np.flatnonzero(np.abs(s) == 1)
-    signs = s[places]
+    up = s == data.high
+    places = np.flatnonzero(up | (s == data.low))
+    signs = np.where(up[places], 1, -1)
     z = np.maximum(beta[places] * signs, 0)
     problem = data.signed(places, signs)
     low, high, known = data.zeros()[: len(z)], data.above[: len(z)], None
@@ -134,14 +138,17 @@ class FloatColumns:
 
     tie, doubt = 16 * EPS, 0.0
 
-    def __init__(self, X: Array, y: Array, factor: float) -> None:
+    def __init__(self, X: Array, y: Array, factor: float, growth: Array) -> None:
         self.columns = column_exponents(X)
         self.labels = int(np.frexp(np.abs(y).max(initial=0.0))[1])
         self.X, self.y = np.ldexp(X, -self.columns), np.ldexp(y, -self.labels)
         self.shape, self.factor = X.shape, factor
         self.squares, self.height = self.X**2, np.abs(self.y)
-        self.most = int(self.columns.max()) if X.shape[1] else 0
-        self.rate = np.ldexp(1.0, self.columns - self.most)
+        self.times = np.frexp(growth.min(axis=0))[1] - 1  # the units of s
+        self.high, self.low = np.ldexp(growth[0], -self.times), -np.ldexp(growth[1], -self.times)
+        speeds = self.columns - self.times
+        self.most = int(speeds.max()) if X.shape[1] else 0
+        self.rate = np.ldexp(1.0, speeds - self.most)
         self.above = np.full(X.shape[1], np.inf)
         self.residual, self.terms = self.y, self.height  # at zero
 
@@ -180,6 +187,7 @@ class FloatColumns:
         with np.errstate(over="ignore", under="ignore"):
             times = np.ldexp(tau / self.factor, -self.most - self.labels)
             saddles = np.ldexp(points, self.labels - self.columns)
+            dual = np.ldexp(dual, self.times)
         return Walk(times, saddles, dual, _lost((tau, times), (points, saddles)), **known)
 
 
@@ -219,8 +227,9 @@ class WholeColumns:
 
     tie, doubt = TIE, 0.0
 
-    def __init__(self, X: Array, y: Array, factor: float) -> None:
+    def __init__(self, X: Array, y: Array, factor: float, growth: Array) -> None:
         self.given, self.shape, self.factor = X, X.shape, factor
+        self.high, self.low = (_exactly(times) for times in (growth[0], -growth[1]))
         self.rate = np.array([1] * X.shape[1], dtype=object)
         self.above = np.array([math.inf] * X.shape[1], dtype=object)
         (self.X, self.power), (self.y, self.labels) = integers(X), integers(y)
@@ -229,7 +238,7 @@ class WholeColumns:
         return np.array([Fraction(0)] * self.shape[1], dtype=object)
 
     def signed(self, places: Array, signs: Any) -> _WholeSigned:
-        return _WholeSigned(self.X[:, places] * np.array([int(s) for s in signs], object), self.y)
+        return _WholeSigned(self.X[:, places] * np.array([int(sign) for sign in signs], object), self.y)
 
     def look(self, beta: Any) -> None:
         numerators, denominator = rational.common(beta)
@@ -255,6 +264,10 @@ class WholeColumns:
         rounded = [rational.floats(numbers) for numbers in (times, saddles, dual)]
         lost = _lost((tau, rounded[0]), (points, rounded[1]))
         return Walk(rounded[0], rounded[1], rounded[2], lost, **known)
+
+
+def _exactly(numbers: Array) -> Any:
+    return np.array([Fraction(x) if math.isfinite(x) else x for x in numbers.tolist()], object)
 
 
 def _lost(*pairs: tuple[Any, Array]) -> bool:

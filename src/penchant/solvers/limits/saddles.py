@@ -6,6 +6,11 @@ by ds/dtau = -2 dL/dbeta, beta_i is zero where |s_i| < 1, and where |s_i| = 1 it
 or is zero: after a jump beta has the least loss under these signs (Pesme and Flammarion 2023). For
 depth D > 2 the dual is 1 - (w/alpha)^(2-D) in place of the logarithm, and the same holds in another
 unit of time (ours).
+
+From another direction of the start, or in another map, beta = b(s) still holds along the gradient
+lines of `derive`, and as the start vanishes b becomes a step at two growth times: zero for -t_minus
+< s < t_plus. Nothing else changes, and the end has the least sum of t_plus b^+ + t_minus b^- (the
+infinitesimal starts of arXiv 2607.12332; the derivation by gradient lines is ours).
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, integer, log_scale, regression_data
+from penchant.arguments import Array, integer, log_scale, plain_array, regression_data
 from penchant.door import Invalid, door_as
 from penchant.limits import TimeLimit
 from penchant.problems.regression import Regression
@@ -26,6 +31,7 @@ from penchant.results import LabelledResult, dataset_of
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import column_exponents
 from penchant.solvers.exact import ELIMINATION, independent_rows
+from penchant.solvers.limits.growth import growth_times, shared
 from penchant.solvers.limits.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
 from penchant.solvers.limits.rational import affordable
 from penchant.threads import one_blas_thread
@@ -44,13 +50,15 @@ class Saddles(LabelledResult):
         The time of each jump; the first is 0, where training starts at zero.
     points
         The saddle reached by each jump, one row each; the last one has the least loss, and among
-        predictors of that loss the least l1 norm.
+        predictors of that loss the least l1 norm, weighted by the growth times.
     dual
         s at each jump, one row each.
     depth
         The depth of the net.
     outcome
         How the computation ended, in a sentence.
+    growth
+        (t_plus, t_minus), where s lets a weight grow; two rows of ones by default.
     error
         The relative error of times, saddles and dual: an estimate in float64 arithmetic, and a
         bound, that of rounding once, where the list was computed in rational numbers.
@@ -74,6 +82,7 @@ class Saddles(LabelledResult):
     dual: Array
     depth: int
     outcome: Outcome
+    growth: Array
     error: float = math.nan
     features: tuple[str, ...] = ()
 
@@ -84,9 +93,19 @@ class Saddles(LabelledResult):
             "points": (("jump", "feature"), self.points, "saddle from this jump on"),
             "dual": (("jump", "feature"), self.dual, "$s$ at the jump"),
             "norm_l1": ("jump", np.abs(self.points).sum(axis=1), r"$\ell_1$ norm of the saddle"),
+            "norm": ("jump", self.norm(self.points), "the same, weighted by the growth times"),
         }
         at = {"tau": ("jump", self.tau, r"time of the jump, $\tau$")}
         return dataset_of(self, rows, at, depth=self.depth)
+
+    @door_as(WHO)
+    def norm(self, beta: ArrayLike) -> Any:
+        """The sum of t_plus b^+ + t_minus b^-, least at the end among predictors of its loss."""
+        beta = plain_array("beta", beta).astype(float)
+        up, down = self.growth
+        with np.errstate(invalid="ignore"):  # nothing of a weight that never grows costs nothing
+            terms = np.where(beta > 0, up * beta, np.where(beta < 0, -down * beta, 0.0))
+        return terms.sum(axis=-1)
 
     @property
     def end(self) -> Array:
@@ -141,7 +160,7 @@ class Saddles(LabelledResult):
 
 @door_as(WHO)
 def vector_saddles(
-    X: Any, y: Any, *, depth: int, throw: bool, max_seconds: float | None
+    X: Any, y: Any, *, growth: Any, depth: int, throw: bool, max_seconds: float | None
 ) -> Saddles:
     """The saddles of a diagonal net."""
     depth = integer("depth", depth, least=2)
@@ -152,20 +171,24 @@ def vector_saddles(
         factor = 2 * math.exp(X.log_factor)
         X, y = X.X, X.y
     X, y = regression_data(X, y)
+    times = growth_times(growth, X.shape[1])
     limit = TimeLimit(max_seconds)
     with one_blas_thread():
         first, signs, share = _distinct(X)
-        data = X[:, first], y, 2 * factor
-        path, certificate = _certified(data, limit)
+        flipped = np.where(signs < 0, times[::-1], times)
+        fastest = np.full((2, len(first)), np.inf)
+        for row, own in zip(fastest, flipped, strict=True):
+            np.minimum.at(row, share, own)
+        path, certificate = _certified((X[:, first], y, 2 * factor, fastest), limit)
     outcome = judge(_ended(path, limit), certificate)
     if throw and not outcome.ok:
         raise NumericalError(WHO, outcome)
-    back = signs / np.bincount(share)[share]
-    points, dual = path.points[:, share] * back, path.dual[:, share] * signs
-    return Saddles(path.tau, points, dual, depth, outcome, certificate.error)
+    points = shared(path.points[:, share], flipped == fastest[:, share], share) * signs
+    dual = path.dual[:, share] * signs
+    return Saddles(path.tau, points, dual, depth, outcome, times, certificate.error)
 
 
-def _certified(data: tuple[Array, Array, float], limit: TimeLimit) -> tuple[Walk, Certificate]:
+def _certified(data: tuple[Array, Array, float, Array], limit: TimeLimit) -> tuple[Walk, Certificate]:
     """The walk in float64, or in rational numbers where these are needed and affordable."""
     path = walk(FloatColumns(*data), limit)
     certificate = certify(*data, path)
@@ -191,7 +214,7 @@ def _ended(path: Walk, limit: TimeLimit) -> Outcome:
     return Outcome(Kind.SOLVED, "the last saddle has the least loss")
 
 
-def certify(X: Array, y: Array, rate: float, path: Walk) -> Certificate:
+def certify(X: Array, y: Array, rate: float, growth: Array, path: Walk) -> Certificate:
     """An estimate of the relative error of a list, from the data and the list alone.
 
     It is the worst of: what rounding did on the way, by how much the dual misses its straight
@@ -210,9 +233,11 @@ def certify(X: Array, y: Array, rate: float, path: Walk) -> Certificate:
         terms = np.abs(y) + np.abs(points[:, used]) @ np.abs(X[:, used]).T
         rows = np.where(np.abs(left) <= FITTED * terms, 0.0, left)
         pull = rows @ X
-        moved = np.clip(path.dual[:-1] + stays[:, None] * slow * pull[:-1], -1, 1)
-        errors = [path.doubt, _largest(moved - path.dual[1:])]
-        errors.append(_largest((np.sign(points) - path.dual)[points != 0]))
+        moved = path.dual[:-1] + stays[:, None] * slow * pull[:-1]
+        missed = np.clip(moved, -growth[1], growth[0]) - path.dual[1:]
+        errors = [path.doubt, _largest(missed / growth.min(axis=0))]
+        bounds = np.where(points > 0, growth[0], -growth[1])
+        errors.append(_largest((path.dual / bounds - 1)[points != 0]))
         errors.append(_largest(np.abs(pull[points != 0])) / (_largest(terms) or 1.0) / len(y))
         sizes = np.abs(rows[-1]) @ np.abs(X)
         errors.append(_largest(pull[-1] / np.where(sizes > 0, sizes, 1.0)))

@@ -27,6 +27,7 @@ def saddles(
     X: Any,
     y: Any = ...,
     *,
+    growth: tuple[Any, Any] | None = ...,
     depth: int = ...,
     throw: bool = ...,
     max_seconds: float | None = ...,
@@ -39,6 +40,7 @@ def saddles(
     X: Any,
     y: Any = None,
     *,
+    growth: tuple[Any, Any] | None = None,
     depth: int = 2,
     symmetric: bool = False,
     throw: bool = True,
@@ -65,6 +67,12 @@ def saddles(
         The samples, one row each, or a problem instead of X and y.
     y
         One label per sample; the loss is the sum of squares.
+    growth
+        (t_plus, t_minus), how long each weight takes to grow under a constant unit pull towards
+        positive and towards negative values, in units of w+ = w- = alpha: a number or one per
+        feature each; inf for a weight that never grows. At depth D > 2 weights that start at
+        alpha a take a^(2 - D); at depth 2 those that start at alpha^p take p, and no factor a
+        counts. Columns that are equal grow at the least of their times.
     depth
         The depth of the diagonal net, at least 2. It only changes the unit of time.
     symmetric
@@ -113,9 +121,11 @@ def saddles(
             raise ValueError(
                 f"{WHO}: symmetric is for a Completion or a Sensing, got {type(X).__name__}"
             )
-        return vector_saddles(X, y, depth=depth, throw=throw, max_seconds=max_seconds)
-    if y is not None or depth != 2:
-        given = "y" if y is not None else f"depth {depth!r}"
+        return vector_saddles(
+            X, y, growth=growth, depth=depth, throw=throw, max_seconds=max_seconds
+        )
+    if y is not None or depth != 2 or growth is not None:
+        given = "y" if y is not None else f"depth {depth!r}" if depth != 2 else "growth"
         raise ValueError(
             f"{WHO}: a matrix problem has its own labels, and its model two factors; leave out "
             f"{given}"
