@@ -253,7 +253,7 @@ study = sized(
     dims=DIMS,
     labels=LABELS,
     tiny={"seeds": 3},
-    printed={"seeds": 100},
+    printed={"seeds": 40},
 )
 deep = sized(
     "beyond-growth-far",
@@ -265,7 +265,7 @@ deep = sized(
     dims={name: DIMS[name] for name in TIMES if name != "swapped"},
     labels=LABELS,
     tiny={"seeds": 3},
-    printed={"seeds": 100, "grid": {"log_alpha": [-100.0, -1000.0]}},
+    printed={"seeds": 40, "grid": {"log_alpha": [-100.0, -1000.0]}},
 )
 
 

@@ -238,7 +238,9 @@ class WholeColumns:
         return np.array([Fraction(0)] * self.shape[1], dtype=object)
 
     def signed(self, places: Array, signs: Any) -> _WholeSigned:
-        return _WholeSigned(self.X[:, places] * np.array([int(sign) for sign in signs], object), self.y)
+        return _WholeSigned(
+            self.X[:, places] * np.array([int(sign) for sign in signs], object), self.y
+        )
 
     def look(self, beta: Any) -> None:
         numerators, denominator = rational.common(beta)

@@ -188,7 +188,9 @@ def vector_saddles(
     return Saddles(path.tau, points, dual, depth, outcome, times, certificate.error)
 
 
-def _certified(data: tuple[Array, Array, float, Array], limit: TimeLimit) -> tuple[Walk, Certificate]:
+def _certified(
+    data: tuple[Array, Array, float, Array], limit: TimeLimit
+) -> tuple[Walk, Certificate]:
     """The walk in float64, or in rational numbers where these are needed and affordable."""
     path = walk(FloatColumns(*data), limit)
     certificate = certify(*data, path)
