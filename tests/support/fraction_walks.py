@@ -44,9 +44,9 @@ def pulls(columns: list[Row], y: Row, beta: Row) -> list[Fraction]:
     return [dot(column, left) for column in columns]
 
 
-def least_under_signs(columns: list[Row], y: Row, s: Row) -> list[Fraction]:
+def least_under_signs(columns: list[Row], y: Row, s: Row, low: Row, high: Row) -> list[Fraction]:
     """The sign-constrained least squares, by trying every support."""
-    bound = [j for j, v in enumerate(s) if abs(v) == 1]
+    bound = [j for j, v in enumerate(s) if v in (low[j], high[j])]
     for size in range(len(bound) + 1):
         for support in itertools.combinations(bound, size):
             gram = [[dot(columns[i], columns[j]) for j in support] for i in support]
@@ -62,20 +62,24 @@ def least_under_signs(columns: list[Row], y: Row, s: Row) -> list[Fraction]:
     raise AssertionError("no support is optimal")
 
 
-def walk_saddles(X: np.ndarray, y: np.ndarray) -> tuple[list[Fraction], list[list[Fraction]]]:
+def walk_saddles(
+    X: np.ndarray, y: np.ndarray, growth: np.ndarray | None = None
+) -> tuple[list[Fraction], list[list[Fraction]]]:
     """(times, points) of the saddles, with one tie or more at a time."""
     columns = exact_rows(np.asarray(X).T)
+    high, low = exact_rows(np.ones((2, len(columns))) if growth is None else growth)
+    low = [-t for t in low]
     targets = [Fraction(float(v)) for v in y]
     s, tau, beta = [Fraction(0)] * len(columns), Fraction(0), [Fraction(0)] * len(columns)
     times, points = [tau], [beta]
     for _ in range(200):
         speed = [4 * p for p in pulls(columns, targets, beta)]
-        waits = {j: ((1 if v > 0 else -1) - s[j]) / v for j, v in enumerate(speed) if v}
+        waits = {j: ((high if v > 0 else low)[j] - s[j]) / v for j, v in enumerate(speed) if v}
         if not waits:
             return times, points
         wait = min(waits.values())
         s = [s[j] + wait * v for j, v in enumerate(speed)]
-        tau, beta = tau + wait, least_under_signs(columns, targets, s)
+        tau, beta = tau + wait, least_under_signs(columns, targets, s, low, high)
         times.append(tau)
         points.append(beta)
     raise AssertionError("no end")

@@ -54,7 +54,7 @@ SCALES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Start:
+class Beginning:
     """A model at a small scale, its growth times, and training time over tau."""
 
     model: Any
@@ -91,31 +91,31 @@ class AnalyticMap(Separable):
         return bends
 
 
-def start(family: str, log_alpha: float, dimension: int, rng: np.random.Generator) -> Start:
+def start(family: str, log_alpha: float, dimension: int, rng: np.random.Generator) -> Beginning:
     """A net from a random direction."""
     if family == "unequal layers":
         return unequal_layers(log_alpha, dimension, rng)
     if family == "analytic map":
         growth = np.repeat([[1.0], [2.0]], dimension, axis=1)
-        return Start(AnalyticMap(math.exp(log_alpha)), growth, -log_alpha)
+        return Beginning(AnalyticMap(math.exp(log_alpha)), growth, -log_alpha)
     depth = int(family.split()[1])
     direction = np.exp(rng.uniform(-SPREAD, SPREAD, (2, dimension)))
     if depth == 2:  # powers of the scale count, factors do not
         growth = rng.uniform(1 - SPREAD / 2, 1 + SPREAD / 2, (2, dimension))
         net = DiagonalNet(2, start=np.exp(log_alpha * growth) * direction)
-        return Start(net, growth, -log_alpha)
+        return Beginning(net, growth, -log_alpha)
     net = DiagonalNet(depth, start=math.exp(log_alpha) * direction)
     unit = 2 * math.exp((2 - depth) * log_alpha) / (depth * (depth - 2))
-    return Start(net, direction ** (2.0 - depth), unit)
+    return Beginning(net, direction ** (2.0 - depth), unit)
 
 
-def unequal_layers(log_alpha: float, dimension: int, rng: np.random.Generator) -> Start:
+def unequal_layers(log_alpha: float, dimension: int, rng: np.random.Generator) -> Beginning:
     """u1 u2 u3 - v1 v2 v3 from different sizes in every layer."""
     layers = np.exp(rng.uniform(-SPREAD, SPREAD, (2, 3, dimension)))
     rises, falls = np.array([[escapes(sizes) for sizes in half.T] for half in layers]).T
     growth = np.minimum(rises, falls[:, ::-1]).T  # whichever product grows with that sign first
     alpha = math.exp(log_alpha)
-    return Start(DiagonalLayers(*(alpha * layers)), growth, 2 / alpha)
+    return Beginning(DiagonalLayers(*(alpha * layers)), growth, 2 / alpha)
 
 
 def escapes(sizes: Array) -> tuple[float, float]:
@@ -153,7 +153,7 @@ def middles(jumps: Saddles) -> Array:
     return np.asarray((jumps.tau[1:-1] + jumps.tau[2:]) / 2)
 
 
-def measured(data: Regression, begin: Start, flow: Any) -> dict[str, Any]:
+def measured(data: Regression, begin: Beginning, flow: Any) -> dict[str, Any]:
     """Jumps, stays and the end of one trained net, beside what three growth times predict."""
     jumps = saddles(data, growth=tuple(begin.growth))
     plain, swapped = saddles(data), saddles(data, growth=tuple(begin.growth[::-1]))
@@ -200,11 +200,11 @@ def decided(data: Regression, growth: Array) -> bool:
 
 
 def instance(
-    begin: Callable[[np.random.Generator], Start], seed: int, samples: int, dimension: int
-) -> tuple[tuple[Regression, Start], int]:
+    begin: Callable[[np.random.Generator], Beginning], seed: int, samples: int, dimension: int
+) -> tuple[tuple[Regression, Beginning], int]:
     """A problem and a start that tell right from wrong, and how many draws that took."""
 
-    def make(k: int) -> tuple[Regression, Start]:
+    def make(k: int) -> tuple[Regression, Beginning]:
         return problem(k, samples, dimension), begin(np.random.default_rng([k, 1]))
 
     return drawn(make, lambda pair: decided(pair[0], pair[1].growth), DRAWS * seed)
@@ -213,7 +213,7 @@ def instance(
 def cell(family: str, seed: int, *, samples: int, dimension: int) -> dict[str, Any]:
     """A net of one family, trained in its parameters."""
 
-    def begin(rng: np.random.Generator) -> Start:
+    def begin(rng: np.random.Generator) -> Beginning:
         return start(family, SCALES[family], dimension, rng)
 
     (data, net), draws = instance(begin, seed, samples, dimension)
@@ -223,10 +223,10 @@ def cell(family: str, seed: int, *, samples: int, dimension: int) -> dict[str, A
 def far(log_alpha: float, seed: int, *, samples: int, dimension: int) -> dict[str, Any]:
     """Depth 2 at scales that only the dual reaches: w+ = w- = alpha^t."""
 
-    def begin(rng: np.random.Generator) -> Start:
+    def begin(rng: np.random.Generator) -> Beginning:
         growth = rng.uniform(1 - SPREAD / 2, 1 + SPREAD / 2, dimension)
         net = DiagonalNet(2, log_alpha=log_alpha, shape=np.exp(log_alpha * (growth - 1)))
-        return Start(net, np.array([growth, growth]), -log_alpha)
+        return Beginning(net, np.array([growth, growth]), -log_alpha)
 
     (data, net), _ = instance(begin, seed, samples, dimension)
     rows = measured(data, net, DualFlow(rtol=RTOL))

@@ -23,7 +23,10 @@ def growth_times(growth: Any, dimension: int) -> Array:
         raise Invalid(f"{rule}, got {count} entries")
     rows = []
     for name, given in zip(("t_plus", "t_minus"), growth, strict=True):
-        times = plain_array(f"{name} of growth", given).astype(float)
+        times = plain_array(f"{name} of growth", given)
+        if times.dtype.kind not in "iuf":
+            raise Invalid(f"{name} of growth must be numbers, got {given!r:.60}")
+        times = times.astype(float)
         if times.shape not in ((), (dimension,)):
             raise Invalid(
                 f"{name} of growth must be one time or {dimension}, one per feature, got shape"

@@ -6,9 +6,9 @@ there beta jumps to the least squares under the signs that s allows (`bounded.le
 rational, and nothing depends on the units of the data:
 
 - `FloatColumns` divides the columns, the labels and the growth times by powers of two, which is
-  exact, and says for every slope how far rounding may have moved it. A slope below that counts as none. What such a
-  slope could have moved s by is summed, and the walk ends with that sum as its doubt. Rows keep
-  their units, since they are the weights of the loss.
+  exact, and says for every slope how far rounding may have moved it. A slope below that counts as
+  none. What such a slope could have moved s by is summed, and the walk ends with that sum as its
+  doubt. Rows keep their units, since they are the weights of the loss.
 - `WholeColumns` has no rounding. It serves where the doubt of float64 is too large: rows over many
   decades, columns that nearly depend on each other, ties.
 """
