@@ -30,9 +30,8 @@ with styled():
         path = penchant.solvers.saddles(X, y, growth=(growth, growth), depth=3)
         unit = np.exp(path.log_unit(log_alpha=log_alpha))
         times = np.geomspace(path.tau[1] / 2, 1.5 * path.tau[-1], 500)
-        start = np.exp(log_alpha) * np.array([direction, direction])
         trained = penchant.train(
-            penchant.DiagonalNet(depth=3, start=start),
+            penchant.DiagonalNet(depth=3, start=np.exp(log_alpha) * np.array([direction] * 2)),
             penchant.Regression(X, y),
             penchant.ParameterFlow(),
             stop=penchant.Time(times[-1] * unit),
@@ -43,7 +42,7 @@ with styled():
             shown = trained.t / unit, trained.predictor[:, i]
             axes.plot(*shown, color=COLOURS[i], label=rf"$\beta_{i + 1}$")
         axes.plot([], [], color=BLACK, linewidth=5, alpha=0.3, label="predicted")
-        axes.set(xscale="log", xlim=(times[0], times[-1]), title=name)
-        axes.set(xlabel=r"time $\tau = 3 \alpha t / 2$", ylabel=r"weights $\beta_i$")
-        axes.legend(loc="upper left", ncols=1, title="line: trained")
+        axes.set(xscale="log", xlim=(times[0], times[-1]), title=name, ylabel=r"weights $\beta_i$")
+        axes.set_xlabel(r"time $\tau = 3 \alpha t / 2$")
+        axes.legend(loc=(0.72, 0.5), title="line: trained")
     picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "growth_times.png")
