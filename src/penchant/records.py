@@ -15,6 +15,8 @@ from penchant.door import Nameless, door
 from penchant.equality import equal_fields, hash_fields
 from penchant.suggestions import NamedArguments
 
+MOST = 8  # names of a list that are all written out
+
 
 class Kind(enum.Enum):
     """How a computation ended; everything but SOLVED and NOT_UNIQUE is a failure."""
@@ -110,6 +112,8 @@ def brief(value: Any) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{k}: {brief(v)}" for k, v in value.items())
     if isinstance(value, tuple | list):
+        if len(value) > MOST and all(isinstance(v, str) for v in value):
+            return f"{', '.join(value[: MOST - 2])}, ..., {value[-1]} ({len(value)} names)"
         return ", ".join(brief(v) for v in value)
     text = str(value)
     return shown(value) if " at 0x" in text else text

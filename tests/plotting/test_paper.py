@@ -157,6 +157,22 @@ def test_points_cells_and_bars_are_in_the_table_and_guides_are_not():
     ]
 
 
+def test_a_curve_without_a_name_has_that_of_the_legend_with_its_look():
+    figure, (axes, other) = sheet("A title", widths=[4.0, 4.0])
+    for shift in (0, 1):
+        axes.plot([1, 2], [3 + shift, 4], ".", color="red")
+        other.plot([1, 2], [3, 4], "--", color="blue")
+    axes.plot([], [], ".", color="red", label="single seeds")
+    axes.plot([1], [2], "-", color="red")  # another look
+    axes.legend()
+    other.plot([], [], "--", color="blue", label="one")
+    other.plot([], [], "--", color="blue", label="two")
+    other.legend()
+    rows = read(figure)
+    names = [row["series"] for row in rows]
+    assert names == ["single seeds"] * 4 + [""] * 5  # two entries of one look name neither
+
+
 # ---- legends ----
 
 

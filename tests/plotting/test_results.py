@@ -83,6 +83,44 @@ def test_several_results_are_drawn_together_by_their_labels(kind):
         assert len(colours) == 2
 
 
+def table(columns):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(12, columns)) * np.linspace(1, 3, columns)
+    return pandas.DataFrame(X, columns=[f"name {k}" for k in range(columns)])
+
+
+@pytest.mark.parametrize(("columns", "drawn"), [(20, 20), (60, 24)])
+def test_coefficients_of_a_table_stand_beside_each_other_with_names(columns, drawn):
+    X = table(columns)
+    problem = penchant.Regression(X, X["name 0"] - X["name 5"])
+    first = penchant.interpolate(problem, penchant.Q(depth=3, alpha=0.01))
+    second = penchant.interpolate(problem, penchant.L2())
+    axes = penchant.plot({"depth 3": first, "ridgeless": second}).axes[0]
+    texts = [label.get_text() for label in axes.get_xticklabels()]
+    largest = np.argsort(-np.maximum(abs(first.beta), abs(second.beta)))[:drawn]
+    order = largest if drawn < columns else np.arange(columns)
+    assert texts == [f"name {k}" for k in order]
+    for heights, solution in zip(lines(axes)[:2], (first, second), strict=True):
+        np.testing.assert_array_equal(heights, solution.beta[order])
+    left, right = (line.get_xdata() for line in axes.lines[:2])
+    assert (left < right).all()
+
+
+def test_a_fitted_estimator_is_drawn_beside_a_solution():
+    linear = pytest.importorskip("sklearn.linear_model")
+    X = table(20)
+    y = X["name 0"] - X["name 5"]
+    lasso = linear.Lasso(alpha=0.1, fit_intercept=False).fit(X, y)
+    solution = penchant.interpolate(penchant.Regression(X, y), penchant.Q(depth=3, alpha=0.01))
+    (axes,) = penchant.plot({"depth 3": solution, "Lasso": lasso}).axes
+    np.testing.assert_array_equal(lines(axes)[1], lasso.coef_)
+    assert axes.get_xticklabels()[5].get_text() == "name 5"
+    assert len(penchant.plot(lasso).axes) == 1
+    with pytest.raises(ValueError, match=r"a fitted estimator with `coef_`.*; got Lasso"):
+        penchant.plot(linear.Lasso())
+
+
 def test_the_datasets_have_the_numbers_of_the_results():
     path = interpolated()
     np.testing.assert_array_equal(path.dataset.norm_l1, np.abs(path.beta).sum(axis=1))
@@ -121,6 +159,16 @@ def test_watches_of_several_runs_are_drawn_together(tmp_path):
     assert len(own.plot().axes) == len(penchant.plot(own).axes) > 3
     loaded = penchant.load(own.save(tmp_path / "run.nc"))
     assert len(penchant.plot([loaded], "kernel_distance").axes) == 1
+
+
+def test_the_limits_of_the_regimes_are_drawn_and_kept_in_the_file(tmp_path):
+    own = watched(4)
+    loaded = penchant.load(own.save(tmp_path / "run.nc"))
+    for record in (own, loaded):
+        figure = penchant.plot({"run": record}, "kernel_distance", "norm_l2")
+        distance, norm = ({line.get_ydata()[0] for line in axes.lines[1:]} for axes in figure.axes)
+        assert distance == {0.02, 0.1}
+        assert not norm
 
 
 def test_a_verdict_draws_the_plots_of_its_evidence():

@@ -406,7 +406,13 @@ def test_descriptions_hold_the_whole_run() -> None:
 def test_a_path_and_several_paths_are_drawn() -> None:
     paths = [train(NET, DATA, GradientDescent(rate), stop=Steps(50)) for rate in (1e-4, 1e-3)]
     figure = paths[0].plot()
-    assert [axes.get_ylabel() for axes in figure.axes] == ["log loss", "test error", "norm l1"]
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "coefficients of the predictor",
+        "natural logarithm of the training loss",
+        "test error",
+    ]
+    together = penchant.plot(paths)
+    assert "coefficients of the predictor" not in [axes.get_ylabel() for axes in together.axes]
     both = penchant.plot({"slow": paths[0], "fast": paths[1]}, "loss", x="step")
     (axes,) = both.axes
     assert axes.get_xlabel() == "step"

@@ -561,6 +561,14 @@ def test_no_error_of_the_model_ends_the_training(rng, part, error):
         assert math.isfinite(found[stands[part]][1])
 
 
+def test_the_first_failure_of_a_kind_is_said_at_once(caplog):
+    seen, _, params = made(raise_errors=False)
+    for step in (1, 2, 3):
+        seen(step, params, optimizer={"rate": 0.1})
+    (said,) = caplog.messages
+    assert "the metric optimizer must be a single real number, got dict (at step 1)" in said
+
+
 def test_broken_metrics_and_steps_are_recorded():
     seen, _, params = made(step=100, raise_errors=False)
     seen(101, params, train_loss=jnp.float32(2.5), rate=np.array([3.0]), good=True)

@@ -12,6 +12,8 @@ from penchant.lab.experiment import Experiment
 from penchant.lab.paper import papers
 from penchant.lab.studies.sizes import Sizes
 
+LISTED = "`penchant list` shows all ids, `penchant list M 'figure 3'` those of a place"
+
 
 class Registry:
     """Experiments by id; those that `listed` places in a module are imported when first used."""
@@ -42,7 +44,7 @@ class Registry:
     def find(self, id: str) -> Experiment:
         """The same, for a caller that has a door of its own."""
         spelled = {known.upper(): known for known in self.ids}
-        name = spelled.get(id.strip().upper()) or one_of("id", id, self.ids)
+        name = spelled.get(id.strip().upper()) or one_of("id", id, self.ids, LISTED)
         if name not in self._found:
             module = importlib.import_module(self._listed[name])
             experiments = [
@@ -74,7 +76,7 @@ class Registry:
         ids = [id for id in self.ids if key in (id.upper(), id.split("-")[0].upper())]
         if not ids:
             letters = (id.split("-")[0] for id in self.ids)
-            one_of("claim id", name, dict.fromkeys([*self.ids, *letters]))
+            one_of("claim id", name, dict.fromkeys([*self.ids, *letters]), LISTED)
         return ids
 
     def is_one(self, name: object) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from penchant.mathematics import in_terminal
 
+BARE = (None, "", " ", "None")
 HEAD = ("panel", "x_label", "y_label", "series", "x", "y", "value")
 
 
@@ -21,11 +22,12 @@ class DrawnSeries(NamedTuple):
     x: Any
     y: Any
     value: Any = None
+    look: Any = None  # of a curve
 
 
 def table_of(figure: Any) -> str:
     """The data of all panels as CSV, a row for each point, in the order in which they are drawn."""
-    stream = io.StringIO(newline="")
+    stream, legends = io.StringIO(newline=""), _legends(figure)
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(HEAD)
     for number, axes in enumerate(figure.axes):
@@ -34,9 +36,30 @@ def table_of(figure: Any) -> str:
         labels = [_words(text) for text in (title, axes.get_xlabel(), axes.get_ylabel())]
         for drawn in _drawn(axes):
             value = np.full(np.size(drawn.x), "") if drawn.value is None else drawn.value
+            series = drawn.series or legends.get(drawn.look, "")
             for x, y, v in zip(drawn.x, drawn.y, value, strict=True):
-                writer.writerow([*labels, drawn.series, _number(x), _number(y), _number(v)])
+                writer.writerow([*labels, series, _number(x), _number(y), _number(v)])
     return stream.getvalue()
+
+
+def _legends(figure: Any) -> dict[Any, str]:
+    """What the legends say of curves with a look, where one entry alone has it."""
+    from matplotlib.lines import Line2D
+
+    entries: dict[Any, set[str]] = {}
+    for legend in [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]:
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=False):
+            if isinstance(handle, Line2D):
+                entries.setdefault(_look(handle), set()).add(_words(text.get_text()))
+    return {look: texts.pop() for look, texts in entries.items() if len(texts) == 1}
+
+
+def _look(line: Any) -> Any:
+    """What tells a curve from others: its colour, its dashes and its marks."""
+    from matplotlib.colors import to_hex
+
+    marker = line.get_marker()
+    return to_hex(line.get_color()), line.get_linestyle(), "" if marker in BARE else marker
 
 
 def _drawn(axes: Any) -> Iterator[DrawnSeries]:
@@ -45,7 +68,7 @@ def _drawn(axes: Any) -> Iterator[DrawnSeries]:
 
     for line in axes.lines:
         if line.get_transform() == axes.transData and len(line.get_xdata()):
-            yield DrawnSeries(_name(line), line.get_xdata(), line.get_ydata())
+            yield DrawnSeries(_name(line), line.get_xdata(), line.get_ydata(), None, _look(line))
     for artist in axes.collections:
         if isinstance(artist, QuadMesh):
             yield _cells(artist)

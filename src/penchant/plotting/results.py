@@ -20,6 +20,7 @@ from penchant.arguments import Array
 from penchant.door import Invalid, door
 from penchant.lab.evidence.verdict import Verdict
 from penchant.mathematics import escape, in_terminal
+from penchant.plotting.coefficients import dataset_of_estimator, draw_points
 from penchant.plotting.mplstyle import styled
 from penchant.plotting.plots import panels
 from penchant.plotting.style import CYCLE, GREY, clear_logs, sheet
@@ -54,6 +55,7 @@ class ResultKind:
 
 
 TIMES = (
+    ("predictor",),
     ("log_loss",),
     ("train_accuracy", "test_accuracy"),
     ("test_error", "test_loss"),
@@ -108,9 +110,9 @@ def plot(results: Any, *names: str, x: str | None = None) -> Figure:
     Parameters
     ----------
     results
-        A path of training, a watch, a verdict, or what a solver found; the dataset of one of
-        these, as `load` reads it, or that of a study; a list of results of one kind, or a mapping
-        from labels to them.
+        A path of training, a watch, a verdict, what a solver found, or a fitted linear estimator
+        (anything with `coef_`); the dataset of one of these, as `load` reads it, or that of a
+        study; a list of results of one kind, or a mapping from labels to them.
     names
         Variables of the dataset, a panel each; without them the most important ones.
     x
@@ -145,7 +147,8 @@ def plot(results: Any, *names: str, x: str | None = None) -> Figure:
     for variable in {variable for panel in panels for variable in panel} | ({x} if x else set()):
         _known(variable, kind, data)
     with styled():
-        figure, axes = sheet(_title(name, data), "", [4.6] * len(panels), 3.8)
+        title = _title(name, data) if panels != [("beta",)] else "Coefficients"
+        figure, axes = sheet(title, "", [4.6] * len(panels), 3.8)
         for panel, panel_axes in zip(panels, axes, strict=True):
             _draw(panel_axes, panel, kind, data, x)
         return figure if name == "path" else clear_logs(figure)
@@ -164,10 +167,11 @@ def _is_dataset(thing: Any) -> bool:
 
 def _dataset(result: Any) -> Any:
     dataset = result if _is_dataset(result) else getattr(result, "dataset", None)
+    dataset = dataset_of_estimator(result) if dataset is None else dataset
     if not _is_dataset(dataset):
         raise Invalid(
-            "give a path, a watch or another result, a list of results, or a mapping from labels "
-            f"to results; got {type(result).__name__}"
+            "give a path, a watch or another result, a fitted estimator with `coef_`, a list of "
+            f"results, or a mapping from labels to results; got {type(result).__name__}"
         )
     return dataset
 
@@ -222,12 +226,24 @@ def _chosen(kind: ResultKind, data: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The panels of which something is in every dataset."""
     chosen: list[tuple[str, ...]] = []
     for panel in kind.panels:
-        there = tuple(n for n in panel if all(n in d.variables for d in data.values()))
+        there = tuple(n for n in panel if all(_is_shown(n, d, len(data)) for d in data.values()))
         seen = {name for names in chosen for name in names}
         if there and not seen & set(there):
             together = kind is not KINDS["path"] or "accuracy" in there[0]
             chosen.append(there if together else there[:1])
     return chosen[:MOST]
+
+
+def _is_shown(name: str, dataset: Any, count: int) -> bool:
+    """Whether a variable has a panel that nobody named.
+
+    Weights over time are drawn for one run of regression; those of classifiers grow without end.
+    """
+    if name != "predictor":
+        return name in dataset.variables
+    weights = dataset.get(name)
+    columns = weights is not None and weights.dims[1:] == ("feature",)
+    return columns and count == 1 and "margin_l1" not in dataset
 
 
 def _title(name: str, data: Mapping[str, Any]) -> str:
@@ -250,6 +266,9 @@ def _draw(
     axes: Axes, panel: tuple[str, ...], kind: ResultKind, data: Mapping[str, Any], x: str | None
 ) -> None:
     """One panel: colours tell results apart, or the columns of the only one."""
+    if kind.shape == "points":
+        _points(axes, panel[0], kind, data, x)
+        return
     first = next(iter(data.values()))
     along = x or _along(first, panel[0], kind)
     logarithmic = along in LOGARITHMIC or (x is not None and kind is KINDS["path"])
@@ -272,11 +291,40 @@ def _draw(
                     _line(axes, at[order], column, kind, style, "" if k else text, **own)
     _scales(axes, panel, logarithmic, data)
     _labels(axes, panel, along, kind, first)
-    if first[along].dtype.kind in TEXTS:
-        axes.set_xticks(_places(first, along), _names(first, along), rotation=90, fontsize="small")
+    if "regime_limits" in first[panel[0]].attrs:
+        _regimes(axes, *first[panel[0]].attrs["regime_limits"])
     if axes.get_legend_handles_labels()[1]:
         columns = len(data) == 1 and first[panel[0]].ndim > 1
         axes.legend(**(OUTSIDE if columns else {}))
+
+
+def _points(
+    axes: Axes, name: str, kind: ResultKind, data: Mapping[str, Any], x: str | None
+) -> None:
+    """One panel of stems, which carry the names of their places if all results share these."""
+    first = max(data.values(), key=lambda dataset: dataset[name].size)
+    along, size = x or _along(first, name, kind), first[name].size
+    series = {
+        label: np.pad(
+            d[name].values.astype(float), (0, size - d[name].size), constant_values=np.nan
+        )
+        for label, d in data.items()
+    }
+    named = {tuple(d[along].values) for d in data.values() if d[along].dtype.kind in TEXTS}
+    names = list(map(str, named.pop())) if len(named) == 1 else []
+    _labels(axes, (name,), along, kind, first)
+    draw_points(axes, series, _places(first, along), names, axes.get_xlabel())
+    if any(data):
+        axes.legend()
+
+
+def _regimes(axes: Axes, kernel: float, rich: float) -> None:
+    """Dotted lines: below the one a measure speaks for the kernel regime, above the other rich."""
+    for limit, text, up in ((kernel, "kernel regime", False), (rich, "rich", True)):
+        axes.axhline(limit, color=GREY, linestyle=":", linewidth=1)
+        place: dict[str, Any] = {"xytext": (-2, 2 if up else -2), "textcoords": "offset points"}
+        place |= {"va": "bottom" if up else "top", "ha": "right", "color": GREY}
+        axes.annotate(text, (1.0, limit), xycoords=("axes fraction", "data"), **place)
 
 
 def _spans_decades(times: Array) -> bool:
@@ -319,9 +367,6 @@ def _line(
         at = np.append(at, at[-1] + 0.1 * max(float(np.ptp(at)), 1e-300))
         values = np.append(values, values[-1])
         look["drawstyle"] = "steps-post"
-    elif kind.shape == "points":
-        axes.vlines(at, np.minimum(values, 0), np.maximum(values, 0), color=look["color"], lw=0.8)
-        style, look["markersize"] = "o", 4
     elif len(at) < FEW and kind is not KINDS["path"]:
         look |= {"marker": "o", "markersize": 3.5}
     axes.plot(at, values, style, label=text or None, **look)
@@ -347,9 +392,10 @@ def _labels(axes: Axes, panel: tuple[str, ...], along: str, kind: ResultKind, da
     axes.set_xlabel(across.get(along) or escape(dataset[along].attrs.get("long_name") or along))
     name = panel[0].replace("_", " ")
     meaning = str(dataset[panel[0]].attrs.get("long_name", "")).partition(";")[0]
-    if kind is KINDS["path"]:
-        axes.set_ylabel("accuracy" if len(panel) > 1 else name)
-        axes.set_title(escape(meaning) if len(panel) == 1 else "")
+    if kind is KINDS["path"] and len(panel) > 1:
+        axes.set_ylabel("accuracy")
+    elif panel == ("predictor",):
+        axes.set_ylabel("coefficients of the predictor")
     elif len(panel) == 1:
         axes.set_ylabel(escape(meaning) if 0 < len(in_terminal(meaning)) <= 40 else name)
     else:

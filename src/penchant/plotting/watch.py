@@ -146,9 +146,11 @@ def _draw_kernel(axes: Axes, dataset: Any, kinds: Any, limits: Any) -> None:
         "kernel_distance": ("kernel distance\nfrom the start", "o-", BLACK, 2.0),
         "linearized_error": ("share missed by the\nlinearized model", "s--", PURPLE, 1.3),
     }
+    least = min(limits)
     for name, (text, line, colour, width) in shown.items():
         values = dataset[name].values
         known = np.isfinite(values) & (step > 0)
+        least = min(least, values[known].min(initial=math.inf))
         axes.plot(
             step[known],
             np.maximum(values[known], FLOOR),
@@ -160,7 +162,7 @@ def _draw_kernel(axes: Axes, dataset: Any, kinds: Any, limits: Any) -> None:
         )
     for limit in limits:
         axes.axhline(limit, color=GREY, linestyle=":", linewidth=1)
-    axes.set(ylabel="change of the\ntangent kernel", yscale="log", ylim=(FLOOR / 2, 20))
+    axes.set(ylabel="change of the\ntangent kernel", yscale="log", ylim=(max(least, FLOOR) / 2, 20))
 
 
 def _shade(axes: Axes, step: Any, kinds: Sequence[str]) -> None:

@@ -1,9 +1,13 @@
-"""The errors of a run: one sentence for each kind, with its first step and its count."""
+"""The errors of a run: one sentence for each kind, with its first step and its count.
+
+The first of each kind is a warning of `logging` at once, since the report may be hours away.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import re
 from collections.abc import Iterator
 
@@ -47,6 +51,7 @@ class Failures:
             self.book[key] = dataclasses.replace(first, count=first.count + 1)
         elif len(self.book) < MOST:
             self.book[key] = Failure(kind, step, sentence)
+            logging.getLogger(__package__).warning("%s (at step %g)", sentence, step)
 
     def enter(self, failure: Failure) -> None:
         """Add an earlier failure, with its count."""

@@ -19,6 +19,7 @@ from penchant.door import Invalid, door_as
 from penchant.inspection import Refusal, read_text
 from penchant.watch.backends.backend import WHO
 from penchant.watch.metrics import number, unread
+from penchant.watch.regime import LIMITS
 
 MARK = "penchant watch"
 LONGEST = 4000  # bytes of one text
@@ -160,7 +161,9 @@ class Log:
         variables: dict[str, Any] = {name: ("call", self.curve(name)) for name in self.metrics}
         for name, text in NUMBERS.items():
             column = [row.get(name, math.nan) for row in looks]
-            variables[name] = ("time", np.array(column, dtype=np.float64), {"long_name": text})
+            about: dict[str, Any] = {"long_name": text}
+            about |= {"regime_limits": LIMITS[name]} if name in LIMITS else {}
+            variables[name] = ("time", np.array(column, dtype=np.float64), about)
         for name, text in LAYERS.items():
             stacked = _stacked(looks, name, (len(self.names),))
             variables[name] = (("time", "layer"), stacked, {"long_name": text})

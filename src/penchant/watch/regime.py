@@ -40,6 +40,11 @@ from penchant.records import Record
 
 # a measure is kernel below the first number and rich above the second
 DISTANCE_LIMITS, MISSED_LIMITS, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
+LIMITS = {
+    "kernel_distance": DISTANCE_LIMITS,
+    "linearized_error": MISSED_LIMITS,
+    "kernel_gain": GAIN,
+}
 LEARNED = 0.05  # if less of change and outputs than this is not scale, nothing was learned
 REGIMES = ("kernel", "leaving", "rich", "unknown")
 
