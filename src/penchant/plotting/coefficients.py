@@ -60,6 +60,6 @@ def draw_points(
         axes.plot(x, heights, marker, label=text or None, **look)
     axes.set_xlabel(label)
     if len(names):
-        written = [escape(names[place]) for place in places]
+        written = [escape(names[place]) for place in places.tolist()]
         axes.set_xticks(at, written, rotation=90, fontsize="small")
         axes.grid(False, axis="x")
