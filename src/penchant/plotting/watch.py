@@ -24,6 +24,7 @@ from penchant.plotting.style import (
     clear_logs,
 )
 from penchant.plotting.transition import band, mark, panel_rows
+from penchant.plotting.watch_panel import ROW, panel_parts
 from penchant.plotting.watch_rows import (
     draw_forecasts,
     draw_modules,
@@ -77,7 +78,9 @@ def draw_watch(
     curves = [group for ends in (ACCURACIES, LOSSES) if (group := _metrics(dataset, ends))]
     made = list(np.array(forecasts, dtype=np.float64).reshape(-1, 4).T - start)
     made = made if len(forecasts) else []
+    chosen = panel_parts(dataset)
     heights = [1.55] * len(curves) + [1.7] * bool(made) + [2.1, 1.35]
+    heights += [ROW] * len(chosen)
     heights += [modules_height(len(modules[0]))] if modules else []
     with styled():
         picture, axes = panel_rows(title, _caption(dataset), heights, 9.2)
@@ -88,6 +91,8 @@ def draw_watch(
             draw_forecasts(next(left), made, happened - start)
         _draw_kernel(next(left), since, kinds, limits)
         _draw_norms(next(left), since)
+        for draw in chosen:
+            draw(next(left), since)
         last = _steps_axis(axes, since, start, forecast)
         if modules:
             draw_modules(next(left), since["step"].values, *modules)

@@ -39,7 +39,7 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from penchant.arguments import integer, positive, real
@@ -59,6 +59,7 @@ from penchant.watch.measures import (
     read_labels,
 )
 from penchant.watch.optimizer import learning_rate_of, weight_decay_of
+from penchant.watch.panel.instrument import read_options
 from penchant.watch.regime import (
     DISTANCE_LIMITS,
     MISSED_LIMITS,
@@ -105,6 +106,9 @@ def watch(
     points_per_decade: int = 8,
     step: float = 0,
     batch_axis: int = 0,
+    measure: str | Iterable[str] | None = None,
+    loss: Callable[..., Any] | None = None,
+    batch_size: int | None = None,
     on_look: Callable[[Watch], Any] | None = None,
     stop_when: Callable[[Watch], Any] | None = None,
     raise_errors: bool = False,
@@ -166,6 +170,15 @@ def watch(
         The axis of `probe_inputs` that counts the samples: 1 for a model of (time, batch, ...)
         inputs. If `output` is no function, its outputs are (time, batch, ...), too; what a
         function returns has a row for each sample.
+    measure
+        Further measures that every look takes: "edge", "activations", "updates", "noise" or
+        "balance", a list of these, or "all". Together they cost up to two looks.
+    loss
+        The loss of "edge" and "noise": a function of outputs and labels, or of the outputs alone
+        if there are no labels, that returns the mean over a batch. By default the cross-entropy
+        of classes, or else the mean squared error.
+    batch_size
+        The batch size of the training, with which "edge" is that of plain SGD.
     on_look
         A function of the watch that is called after every look in the loop.
     stop_when
@@ -214,6 +227,7 @@ def watch(
         learning_rate=learning_rate_of(learning_rate, optimizer),
         trackers=trackers_for(to),
         hooks=Hooks(on_look, stop_when),
+        panel=read_options(measure, loss, batch_size, labels),
         budget=None if budget is None else positive("budget", budget),
         level=None if level is None else positive("level", level),
         points_per_decade=integer("points_per_decade", points_per_decade, least=1),

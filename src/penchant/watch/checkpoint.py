@@ -19,6 +19,30 @@ if TYPE_CHECKING:
 FORMAT = 2
 
 
+def attributes_of(watch: Watch) -> dict[str, Any]:
+    """What the record says of the whole run."""
+    postponed = filter(None, [watch.postponed.note])
+    return {
+        "weight_decay": watch.weight_decay,
+        "start_step": watch.first,
+        "parameters": watch.start.parameters,
+        "setup_seconds": watch.setup_seconds,
+        "look_seconds": watch.budget.spent,
+        "asked_seconds": watch.budget.asked,
+        "training_seconds": watch.budget.training,
+        "budget": watch.share,
+        "level": watch.level,
+        "changed": watch.changed,
+        "unfitted": watch.unfitted,
+        "notes": [*watch.backend.notes, *watch.notes, *postponed],
+        "failures": _failures(watch),
+    }
+
+
+def _failures(watch: Watch) -> list[list[Any]]:
+    return [[f.kind, f.step, f.count, f.sentence] for f in watch.failures]
+
+
 def state_of(watch: Watch) -> dict[str, Any]:
     """Start, record, schedule and costs; arrays are tensors if the model is a torch module."""
     start, backend = watch.start, watch.backend
@@ -38,7 +62,7 @@ def state_of(watch: Watch) -> dict[str, Any]:
             "schedule": [watch.looks.next, watch.glances.next],
             "budget": watch.budget.state(),
             "setup_seconds": watch.setup_seconds,
-            "failures": [[f.kind, f.step, f.count, f.sentence] for f in watch.failures],
+            "failures": _failures(watch),
             "sent": {key: dict(tracker.sent) for key, tracker in watch.trackers.items()},
         },
         _tensors(backend),
@@ -57,7 +81,8 @@ def restore(watch: Watch, state: Mapping[str, Any]) -> None:
     watch.backend.restore(origin["arrays"], origin["state"])
     watch.start = Start(origin["arrays"], origin["outputs"], origin["kernels"])
     watch.first, watch.weight_decay = held["first"], held["weight_decay"]
-    watch.log = _to_log(watch.log.names, held["log"])
+    axes, watch.log = watch.log.axes, _to_log(watch.log.names, held["log"])
+    watch.log.axes = axes
     for steps, ahead in zip((watch.looks, watch.glances), held["schedule"], strict=True):
         steps.start, steps.next = watch.first, ahead
     watch.budget.restore(held["budget"])

@@ -107,8 +107,8 @@ def curves(dataset: Any) -> Iterator[StepCurve]:
             yield _curve(f"{PREFIX}/{name}", steps["glance_step"], values)
         elif variable.dims == ("call",):
             yield _curve(f"{PREFIX}/metrics/{name}", steps["call_step"], values)
-        elif variable.dims == ("time", "layer"):
-            for layer, column in zip(dataset["layer"].values, values.T, strict=True):
+        elif variable.dims[1:] in (("layer",), ("module",), ("pair",)):
+            for layer, column in zip(dataset[variable.dims[1]].values, values.T, strict=True):
                 yield _curve(f"{PREFIX}/{name}/{layer}", steps["step"], column)
 
 

@@ -30,3 +30,11 @@ def number(name: str, value: Any) -> float:
         pass
     seen = f"shape {tuple(bare.shape)}" if size != 1 else type(value).__name__
     raise ValueError(f"{WHO}: the metric {name} must be a single real number, got {seen}")
+
+
+def shown(step: Any) -> float:
+    """The step for a list of failures; NaN if it is not a number."""
+    try:
+        return number("step", step)
+    except ValueError:
+        return float("nan")

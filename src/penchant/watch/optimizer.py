@@ -71,6 +71,38 @@ def decay_rate(optimizer: Any) -> float:
     return 0.0 if decay == 0 else math.nan
 
 
+class RateReader:
+    """The rates of a run, from its optimizer or as they were given."""
+
+    def __init__(self, optimizer: Any, given: Callable[[float], float] | None, weight_decay: float):
+        self.optimizer, self.given, self.weight_decay = optimizer, given, weight_decay
+
+    @property
+    def row(self) -> dict[str, float]:
+        """The rates of the optimizer for the record."""
+        if self.optimizer is None:
+            return {}
+        rate, decay = rates_of(self.optimizer)
+        return {"optimizer_rate": rate, "optimizer_decay": decay}
+
+    def learning_rate(self, step: float) -> float:
+        """The learning rate at a step; NaN if unknown."""
+        if self.optimizer is not None:
+            return rates_of(self.optimizer).learning_rate
+        return math.nan if self.given is None else self.given(step)
+
+    def decay(self, step: float) -> float:
+        """The share of the parameters that weight decay removes in a step; NaN if unknown."""
+        if self.optimizer is not None:
+            return decay_rate(self.optimizer)
+        return self.unknown if self.given is None else self.given(step) * self.weight_decay
+
+    @property
+    def unknown(self) -> float:
+        """The share if the learning rate is not known."""
+        return 0.0 if self.weight_decay == 0 else math.nan
+
+
 @door_as(WHO)
 def weight_decay_of(given: float | None, optimizer: Any) -> float:
     """The given weight decay, or that of the optimizer; both must be equal."""

@@ -9,7 +9,8 @@ logarithm of the steps goes, so that those that stay cover the run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import types
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from penchant.watch.schedule import Budget, LookSteps
@@ -19,11 +20,12 @@ ROOM = 2**28  # bytes of all copies
 
 
 class Postponed(NamedTuple):
-    """A step, the parameters at it, and the numbers of the row that are known already."""
+    """A step, the parameters at it, the numbers that are known, and what the panel stored."""
 
     step: float
     arrays: dict[str, Any]
     row: dict[str, Any]
+    panel: Mapping[str, Any] = types.MappingProxyType({})
 
 
 class PostponedLooks:

@@ -19,6 +19,8 @@ from penchant.door import Invalid, door_as
 from penchant.inspection import Refusal, read_text
 from penchant.watch.backends.backend import WHO
 from penchant.watch.metrics import number, unread
+from penchant.watch.panel.instrument import NUMBERS as PANEL
+from penchant.watch.panel.instrument import SECONDS
 from penchant.watch.regime import LIMITS
 
 MARK = "penchant watch"
@@ -84,6 +86,7 @@ NEWER = {
     "probe_squares",
 }  # than 0.2
 TAKEN = {*NUMBERS, *LAYERS, *OUTPUTS, *GLANCES, "step", "call_step", "glance_step", "layer"}
+CHOSEN = {**PANEL, **{name: (("time",), text) for name, text in SECONDS.items()}}
 
 
 Guard = Callable[[str, float], contextlib.AbstractContextManager[Any]]
@@ -94,6 +97,7 @@ class Log:
 
     def __init__(self, names: tuple[str, ...]):
         self.names = names
+        self.axes: dict[str, tuple[str, ...]] = {}  # names on the axes of the panel
         self.steps = array.array("d")
         self.metrics: dict[str, tuple[array.array[int], array.array[float]]] = {}
         self.rows: list[dict[str, Any]] = []
@@ -113,7 +117,7 @@ class Log:
 
     def metric(self, name: str, value: Any) -> None:
         """Record a number under `name` at the open call; it may stay on its device for now."""
-        if name in TAKEN:
+        if name in TAKEN or name in CHOSEN or name in ("module", "pair"):
             raise ValueError(f"{WHO}: the watch itself records {name}; use another name")
         self.pending.append((name, len(self.steps) - 1, unread(name, value)))
 
@@ -170,6 +174,11 @@ class Log:
         for name, text in OUTPUTS.items():
             stacked = _stacked(looks, name, looks[0]["output"].shape)
             variables[name] = (("time", "sample", "component"), stacked, {"long_name": text})
+        sizes = {"layer": len(self.names), **{axis: len(n) for axis, n in self.axes.items()}}
+        for name, (dims, text) in CHOSEN.items():
+            if any(name in row for row in looks):
+                stacked = _stacked(looks, name, tuple(sizes[axis] for axis in dims[1:]))
+                variables[name] = (dims, stacked, {"long_name": text})
         glances = np.array(self.glances, dtype=np.float64).reshape(-1, 1 + len(GLANCES))
         for place, (name, text) in enumerate(GLANCES.items(), start=1):
             variables[name] = ("glance", glances[:, place].copy(), {"long_name": text})
@@ -178,6 +187,9 @@ class Log:
             "call_step": ("call", np.array(self.steps, dtype=np.float64)),
             "glance_step": ("glance", glances[:, 0].copy()),
             "layer": ("layer", np.array(self.names, dtype=str)),
+        }
+        coordinates |= {
+            axis: (axis, np.array(names, dtype=str)) for axis, names in self.axes.items() if names
         }
         return xarray.Dataset(variables, coordinates, {"kind": MARK, **attributes})
 
@@ -243,6 +255,7 @@ def _odd_entries(dataset: Any) -> list[str]:
         **dict.fromkeys(LAYERS, ("time", "layer")),
         **dict.fromkeys(OUTPUTS, ("time", "sample", "component")),
         **dict.fromkeys([*GLANCES, "glance_step"], ("glance",)),
+        **{name: axes for name, (axes, _) in CHOSEN.items()},
     }
     odd = [
         name

@@ -21,6 +21,7 @@ from penchant.store import whole
 from penchant.watch.backends.backend import WHO
 from penchant.watch.export import LookTracker, findings, tracker_for
 from penchant.watch.modules import module_moves
+from penchant.watch.panel.sentences import panel_cost, panel_sentences
 from penchant.watch.prediction import (
     GrokkingVerdict,
     JumpForecast,
@@ -74,6 +75,9 @@ class Report(Record):
         rows = list(said.items())
         if score := _made(self.forecasts, self.forecast, self.dataset.attrs["start_step"]):
             rows.append(("forecasts", score))
+        rows += panel_sentences(self.dataset).items()
+        if cost := panel_cost(self.dataset):
+            rows.append(("measures", cost))
         rows.append(("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])))
         rows += [("note", note) for note in self.dataset.attrs["notes"]]
         rows += [("failure", _failure(*failure)) for failure in self.dataset.attrs["failures"]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -15,14 +14,17 @@ from typing import Any
 from penchant.arguments import real
 from penchant.door import Invalid, door_as
 from penchant.watch.backends.backend import WHO, Backend, ChangedModel
-from penchant.watch.checkpoint import restore, state_of
+from penchant.watch.checkpoint import attributes_of, restore, state_of
 from penchant.watch.export import LookTracker
 from penchant.watch.failures import Failure, Failures
 from penchant.watch.families import unfitted
 from penchant.watch.hooks import Hooks
 from penchant.watch.measures import Labels, Start, look_row, move_row, nuclear_row
-from penchant.watch.metrics import number
-from penchant.watch.optimizer import decay_rate, optimizer_notes, rates_of
+from penchant.watch.metrics import number, shown
+from penchant.watch.optimizer import RateReader, optimizer_notes
+from penchant.watch.panel.choice import panel_of
+from penchant.watch.panel.instrument import PanelOptions
+from penchant.watch.panel.sentences import panel_sentences
 from penchant.watch.postponed import Postponed, PostponedLooks
 from penchant.watch.prediction import GrokkingVerdict, JumpForecast, forecast_jump, verdict
 from penchant.watch.record import Log, save
@@ -42,10 +44,9 @@ class Watch:
     Metrics are recorded at every call. Looks at the model are taken at log-spaced steps as far as
     the budget allows (see penchant.watch.schedule); the first that does not fit is announced by a
     warning of `logging`, and some of those are taken later, by `look` or `report`, from copies of
-    the parameters. Norm and direction of the parameters, from
-    which forecasts are made, are taken at steps that do not depend on the time. A call returns
-    nothing and raises nothing: an error becomes one sentence in `failures`, unless the watch was
-    made with raise_errors=True. `penchant.watch` makes one.
+    the parameters. Norm and direction of the parameters, from which forecasts are made, are taken
+    at steps that do not depend on the time. A call returns nothing and raises nothing: an error
+    becomes one sentence in `failures`, unless the watch was made with raise_errors=True.
 
     Parameters
     ----------
@@ -75,6 +76,8 @@ class Watch:
         Trackers by name that get every look when it happens.
     hooks
         Functions of the user that are called during the run.
+    panel
+        The further measures that are taken at every look.
     clock
         Returns the time in seconds.
 
@@ -104,13 +107,15 @@ class Watch:
         learning_rate: Callable[[float], float] | None = None,
         trackers: dict[str, LookTracker] | None = None,
         hooks: Hooks | None = None,
+        panel: PanelOptions | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         begun = clock()
         self.backend, self.weight_decay, self.first = backend, weight_decay, step
         self.level, self.optimizer, self.trackers = level, optimizer, trackers or {}
-        self.learning_rate, self.hooks = learning_rate, hooks or Hooks(None, None)
-        self._changed, self._latest = "", parameters
+        self.rates = RateReader(optimizer, learning_rate, weight_decay)
+        self.hooks, self._options = hooks or Hooks(None, None), panel or PanelOptions()
+        self.changed, self._latest = "", parameters
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
         self.looks = LookSteps(step, points_per_decade)
         self.glances = LookSteps(step, GLANCES)
@@ -121,7 +126,7 @@ class Watch:
         self.budget.restart()
 
     def __call__(self, step: float, parameters: Any = None, **metrics: Any) -> None:
-        with self._failures.kept("call", _shown(step)):
+        with self._failures.kept("call", shown(step)):
             now = self._open(step)
             self._latest = parameters
             for name, value in metrics.items():
@@ -130,13 +135,15 @@ class Watch:
             if self.log.full:
                 self.log.read(self._failures.kept)
             self._look_if_due(now, parameters)
+            with self._failures.kept("copy", now), self.budget.charged("glance"):
+                self.instruments.seen(now, parameters, self._next_look(now))
         self.budget.seen()
 
     def look(self, parameters: Any = None) -> None:
         """Take a look at the latest step, outside of schedule and budget; for the end of a run.
 
-        Without `parameters` it uses those of the last call. Looks that did not
-        fit into the budget are taken now, from copies of the parameters, at most twelve.
+        Without `parameters` it uses those of the last call. Looks that did not fit into the budget
+        are taken now, from copies of the parameters, at most twelve.
         """
         self._look_now(parameters)
         self._look_back()
@@ -177,24 +184,7 @@ class Watch:
 
     def _dataset(self, looks: list[dict[str, Any]]) -> Any:
         self.log.read(self._failures.kept)
-        return self.log.dataset(
-            {
-                "weight_decay": self.weight_decay,
-                "start_step": self.first,
-                "parameters": self.start.parameters,
-                "setup_seconds": self.setup_seconds,
-                "look_seconds": self.budget.spent,
-                "asked_seconds": self.budget.asked,
-                "training_seconds": self.budget.training,
-                "budget": self.share,
-                "level": self.level,
-                "changed": self._changed,
-                "unfitted": self._unfitted,
-                "notes": [*self.backend.notes, *self._notes, *filter(None, [self.postponed.note])],
-                "failures": [[f.kind, f.step, f.count, f.sentence] for f in self.failures],
-            },
-            looks,
-        )
+        return self.log.dataset(attributes_of(self), looks)
 
     @property
     def regime(self) -> Regime:
@@ -214,6 +204,12 @@ class Watch:
     def forecast(self) -> JumpForecast:
         """When the test accuracy will have risen half way, predicted from the run so far."""
         return forecast_jump(self.dataset)
+
+    @property
+    def panel(self) -> dict[str, str]:
+        """What each measure of `measure=` says, by its name, after a look if one is overdue."""
+        self._refresh()
+        return panel_sentences(self.dataset)
 
     def report(self, *files: str | os.PathLike[str], to: str | None = None) -> Report:
         """Take a last look, print tables and findings, write `files`, and return the report.
@@ -282,10 +278,15 @@ class Watch:
         if targets is not None and backend.projected:  # random sums have no margins
             targets = dataclasses.replace(targets, classes=None, signs=None)
         self.labels = targets
-        self._notes = optimizer_notes(self.optimizer, backend)
-        self._unfitted = unfitted(backend, self.optimizer)
+        self.notes = optimizer_notes(self.optimizer, backend)
+        parts = backend, parameters, targets, self.rates, self.first
+        self.instruments = panel_of(self._options, *parts)
+        self.notes += self.instruments.panel.notes
+        self.log.axes = self.instruments.panel.axes
+        self.unfitted = unfitted(backend, self.optimizer)
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
         self.start = Start(arrays, outputs, backend.kernels(parameters))
+        self.instruments.before = self.first, arrays
         backend.linearized(parameters)  # compiles it, so that the next call has the usual cost
         self.glances.spacing = glance_spacing(self.start.parameters)
         size = sum(array.nbytes for array in arrays.values())
@@ -346,26 +347,40 @@ class Watch:
                 self.backend.at(held.arrays) as parameters,
             ):
                 begun = self.budget.clock()
-                row = self._looked(held.step, parameters)
+                row = self._looked(held.step, parameters, held.panel)
                 row |= nuclear_row(held.arrays, self.backend.out_axis) | held.row
                 row["look_seconds"] = self.budget.clock() - begun
                 self.log.late.append(row)
 
-    def _looked(self, step: float, parameters: Any) -> dict[str, Any]:
+    def _looked(self, step: float, parameters: Any, held: Any = None) -> dict[str, Any]:
+        """The row of a look, with the panel; `held` is what it stored if the look was postponed."""
         kept = functools.partial(self._failures.kept, step=step)
         row = look_row(self.backend, self.start, self.labels, parameters, kept)
-        return {"step": step, **row} if row else {}
+        if not row:
+            return {}
+        if held is None:
+            row |= self.instruments.row(step, parameters, row.get("output"), kept)
+        else:
+            row |= self.instruments.late(step, parameters, row.get("output"), held, kept)
+        return {"step": step, **row}
+
+    def _next_look(self, step: float) -> float | None:
+        """The step of the next look, or of the next copy for one; None while neither fits."""
+        ahead = [self.postponed.steps.next]
+        ahead += [self.looks.next] if self.budget.allows("look") else []
+        return min((due for due in ahead if due > step), default=None)
 
     def _postpone(self, step: float, parameters: Any) -> None:
         """Copy the parameters of a look that does not fit, and say so the first time."""
-        held = self.postponed
+        held, kept = self.postponed, functools.partial(self._failures.kept, step=step)
         held.steps.taken(step)
         with self._failures.kept("copy", step):
             if held.most:
                 with self.budget.charged("glance"):
                     live = self.backend.arrays(parameters)
                     arrays = {name: array.copy() for name, array in live.items()}
-                    copy = Postponed(step, arrays, self._rates(step))
+                    panel = self.instruments.keep(step, parameters, kept)
+                    copy = Postponed(step, arrays, self._rates(step), panel)
                     held.keep(copy, [row["step"] for row in self.log.looks])
             if not held.note:
                 needed = self.budget.needed("look") / CLOCKED
@@ -391,9 +406,9 @@ class Watch:
         """Raise an error, and store it, if the model is no longer that of the start."""
         try:
             self.backend.check(parameters)
-            self._changed = ""
+            self.changed = ""
         except ChangedModel as reason:
-            self._changed = str(reason).removeprefix(f"{WHO}: ")
+            self.changed = str(reason).removeprefix(f"{WHO}: ")
             raise
 
     def _publish(self, step: float, kind: str) -> None:
@@ -411,10 +426,8 @@ class Watch:
 
     def _rates(self, step: float) -> dict[str, float]:
         """The rates of the optimizer."""
-        if self.optimizer is not None:
-            with self._failures.kept("optimizer", step):
-                rate, decay = rates_of(self.optimizer)
-                return {"optimizer_rate": rate, "optimizer_decay": decay}
+        with self._failures.kept("optimizer", step):
+            return self.rates.row
         return {}
 
     def _nuclear(self, step: float, parameters: Any, kind: str) -> dict[str, Any]:
@@ -432,18 +445,6 @@ class Watch:
             self.log.glance(step, row, self._decay_rate(step))
 
     def _decay_rate(self, step: float) -> float:
-        """The share of the parameters that weight decay removes in a step; NaN if unknown."""
         with self._failures.kept("optimizer", step):
-            if self.optimizer is not None:
-                return decay_rate(self.optimizer)
-            if self.learning_rate is not None:
-                return self.learning_rate(step) * self.weight_decay
-        return 0.0 if self.weight_decay == 0 else math.nan
-
-
-def _shown(step: Any) -> float:
-    """The step for a list of failures; NaN if it is not a number."""
-    try:
-        return number("step", step)
-    except ValueError:
-        return float("nan")
+            return self.rates.decay(step)
+        return self.rates.unknown
