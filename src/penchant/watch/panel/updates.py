@@ -46,7 +46,7 @@ def spectral_norm(matrix: Array) -> float:
     if min(matrix.shape) <= EXACT:
         gram = matrix @ matrix.T if matrix.shape[0] < matrix.shape[1] else matrix.T @ matrix
         return math.sqrt(max(float(np.linalg.eigvalsh(gram)[-1]), 0.0))
-    vector: Array = np.random.default_rng(0).standard_normal(matrix.shape[1])
+    vector: Array = np.random.default_rng(0).standard_normal((matrix.shape[1],))
     size = 0.0
     for _ in range(POWER):
         vector = matrix.T @ (matrix @ (vector / np.linalg.norm(vector)))
