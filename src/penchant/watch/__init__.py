@@ -69,6 +69,7 @@ from penchant.watch.regime import (
 )
 from penchant.watch.reporting import report
 from penchant.watch.watcher import Watch
+from penchant.watch.widths import widths
 
 __all__ = [
     "DISTANCE_LIMITS",
@@ -84,6 +85,7 @@ __all__ = [
     "output_row",
     "report",
     "watch",
+    "widths",
 ]
 
 

@@ -8,8 +8,7 @@ enters the layer that is called last.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +84,55 @@ def low_rank(features: Array, outputs: Array) -> float:
     return 1 - inside / (whole * math.sqrt(rank))
 
 
+class LayerPass(NamedTuple):
+    """What entered and left a layer in one pass; `raw` if the inputs are those of the net."""
+
+    module: Any
+    inputs: Any
+    outputs: Any
+    raw: bool
+
+
+def layers_of(module: Any) -> dict[Any, str]:
+    """The names of the layers of a torch module."""
+    return {
+        part: name or "model"
+        for name, part in module.named_modules()
+        if any(value.ndim >= 2 for value in part.parameters(recurse=False))
+    }
+
+
+def layer_passes(function: Any, layers: dict[Any, str], x: Any) -> dict[str, LayerPass]:
+    """One pass of a torch module on inputs, layer by layer in the order of their last calls."""
+    passes: dict[str, LayerPass] = {}
+    given: set[int] = set()
+
+    def note(part: Any, args: Any) -> None:
+        given.update(_place(a) for a in args if isinstance(a, torch.Tensor))
+
+    def hook(part: Any, args: Any, answer: Any) -> None:
+        passes.pop(layers[part], None)
+        answer = answer[0] if isinstance(answer, tuple) else answer
+        h = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        h = h if h is not None and h.is_floating_point() else None
+        passes[layers[part]] = LayerPass(part, h, answer, h is not None and _place(h) in given)
+
+    handles = [part.register_forward_hook(hook) for part in layers]
+    handles.append(function.module.register_forward_pre_hook(note))
+    try:
+        with function.quiet(), torch.no_grad():
+            function(function.parameters(), x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return passes
+
+
+def _place(tensor: Any) -> int:
+    """Where the numbers of a tensor are stored, also those of a view."""
+    return int(tensor.untyped_storage().data_ptr())
+
+
 class Activations:
     """The instrument, which runs the module once with a hook on every layer."""
 
@@ -96,69 +144,38 @@ class Activations:
         self.x, self.classes = backend.x, None if labels is None else labels.classes  # type: ignore[attr-defined]
         if labels is not None and labels.signs is not None:
             self.classes = (labels.signs > 0).astype(np.int64)
-        self.layers = {
-            part: name or "model"
-            for name, part in self.function.module.named_modules()
-            if any(value.ndim >= 2 for value in part.parameters(recurse=False))
-        }
+        self.layers = layers_of(self.function.module)
         self.members = tuple(self.layers.values())
 
     def keep(self, moment: LookMoment) -> Any:
         return None
 
     def row(self, moment: LookMoment) -> Row:
-        seen, last = self._passed()
+        passes = layer_passes(self.function, self.layers, self.x)
+        seen = {name: _numbers(step) for name, step in passes.items()}
         row: Row = {
             key: np.array([seen.get(name, {}).get(key, math.nan) for name in self.members])
             for key in ("unit_size", "unit_rank", "dead_units")
         }
+        last = list(passes.values())[-1].inputs if passes else None
         if last is not None and last.ndim == 2 and len(last) == len(self.x):
+            features = _array(last)
             if self.classes is not None:
-                row["neural_collapse"] = neural_collapse(last, self.classes)
+                row["neural_collapse"] = neural_collapse(features, self.classes)
             if moment.outputs is not None:
-                row["low_rank"] = low_rank(last, moment.outputs)
+                row["low_rank"] = low_rank(features, moment.outputs)
         return row
 
-    def _passed(self) -> tuple[dict[str, dict[str, float]], Array | None]:
-        """Numbers of every layer, and what entered the last one."""
-        seen: dict[str, dict[str, float]] = {}
-        held: list[Any] = [None]
-        given: set[int] = set()
 
-        def hook(part: Any, args: Any, answer: Any) -> None:
-            name = self.layers[part]
-            h = args[0] if args else None
-            held[0] = h if isinstance(h, torch.Tensor) and h.is_floating_point() else None
-            seen[name] = self._numbers(part, held[0], answer, given)
-
-        handles = [part.register_forward_hook(hook) for part in self.layers]
-        handles.append(self.function.module.register_forward_pre_hook(_noting(given)))
-        try:
-            with self.function.quiet(), torch.no_grad():
-                self.function(self.function.parameters(), self.x)
-        finally:
-            for handle in handles:
-                handle.remove()
-        return seen, None if held[0] is None else _array(held[0])
-
-    def _numbers(self, part: Any, h: Any, answer: Any, given: set[int]) -> dict[str, float]:
-        answer = answer[0] if isinstance(answer, tuple) else answer
-        numbers = {"unit_size": unit_size(_array(answer))}
-        if h is not None and h.ndim >= 2:
-            units = _rows(h, 1 if isinstance(part, torch.nn.modules.conv._ConvNd) else -1)
-            numbers["unit_rank"] = features_rank(units[:: math.ceil(len(units) / MOST)])
-            if h.untyped_storage().data_ptr() not in given:  # not the inputs of the net
-                numbers["dead_units"] = dead_share(units)
-        return numbers
-
-
-def _noting(given: set[int]) -> Callable[[Any, Any], None]:
-    """A hook that notes where the inputs of the net are stored."""
-
-    def hook(part: Any, args: Any) -> None:
-        given.update(a.untyped_storage().data_ptr() for a in args if isinstance(a, torch.Tensor))
-
-    return hook
+def _numbers(step: LayerPass) -> dict[str, float]:
+    numbers = {"unit_size": unit_size(_array(step.outputs))}
+    if step.inputs is not None and step.inputs.ndim >= 2:
+        convolution = isinstance(step.module, torch.nn.modules.conv._ConvNd)
+        units = _rows(step.inputs, 1 if convolution else -1)
+        numbers["unit_rank"] = features_rank(units[:: math.ceil(len(units) / MOST)])
+        if not step.raw:
+            numbers["dead_units"] = dead_share(units)
+    return numbers
 
 
 def _rows(h: Any, axis: int) -> Array:
