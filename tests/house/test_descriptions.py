@@ -109,6 +109,7 @@ PLAIN = st.one_of(
     call(
         penchant.models.two_layer, count, scale=scale, activation=maybe(st.just("tanh")), bias=flag
     ),
+    call(penchant.models.attention, vectors(3), factored=flag, seed=seed),
     call(penchant.models.student, count, count, scale=scale, seed=seed),
     call(penchant.models.univariate_relu, count, scale=scale, scaling=positive, seed=seed),
 )
@@ -279,6 +280,7 @@ PROBLEMS = st.one_of(
         fraction=st.just(0.9),
     ),
     call(penchant.problems.permutation_group, st.just(3), fraction=st.just(0.9)),
+    call(penchant.problems.token_selection, count, st.just(3), st.just(4), equal_scores=flag),
     call(penchant.problems.circle_teacher, count, seed=seed, test=st.just(9)),
     call(
         penchant.problems.teacher_student, count, count, width=count, test=st.just(3), standard=flag

@@ -162,6 +162,8 @@ MAKERS = {
     "opposed_units": ["samples", "dimension"],
     "spiked_points": ["samples", "dimension"],
     "uniform_points": ["samples", "dimension"],
+    "multiclass": [],
+    "token_selection": ["samples", "tokens", "dimension"],
     "plateau": [],  # given points
     "steep_end": [],
     "zigzag": [],

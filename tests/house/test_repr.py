@@ -117,6 +117,7 @@ CALLS = [
     "TwoTokenNet(4, alpha=0.1)",
     "Unbiased(DiagonalNet(alpha=0.1))",
     # made by public functions
+    "attention([1.0, 0.0], factored=True, alpha=0.2)",
     "circle_teacher(seed=3)",
     "dense_net((5, 4), alpha=2.0)",
     'conv_net("4-M-FC", unbiased=True)',
@@ -136,6 +137,7 @@ CALLS = [
     "student(3, outputs=2, alpha=1.0)",
     "teacher_student(4, 5, width=6, units=3, reads=2, standard=True, test=4, seed=7)",
     'three_points("3b")',
+    "token_selection(2, 3, 4, equal_scores=False, seed=5)",
     "two_layer(3, alpha=1.0)",
     "univariate_relu(5, alpha=2.0)",
     "wide_margin(5, 6, gamma=0.2)",

@@ -227,6 +227,7 @@ MODELS = {
     "linearize": lambda: models.linearize(None),
     "relu_net": lambda: models.relu_net(0, 1, alpha=1.0),
     "rescale_layers": lambda: models.rescale_layers(np.ones(3), 1, -1.0),
+    "attention": lambda: models.attention([1.0, 0.0], rank=2),
     "student": lambda: models.student(0, alpha=1.0),
     "two_layer": lambda: models.two_layer(0, alpha=1.0),
     "univariate_relu": lambda: models.univariate_relu(0, alpha=1.0),
@@ -258,6 +259,7 @@ PLOTTING = {
 PROBLEMS = {
     "Completion": lambda: problems.Completion((2, 2), [[0, 5]], [1.0]),
     "Sensing": lambda: problems.Sensing(X, Y),
+    "TokenSelection": lambda: problems.TokenSelection([X, X], X, LABELS, [1.0]),
     "aligned_sensing": lambda: problems.aligned_sensing(2, (3, 4), rank=4),
     "circle_teacher": lambda: problems.circle_teacher(0),
     "coherent_completion": lambda: problems.coherent_completion(0, X, tau=1.0),
@@ -269,6 +271,7 @@ PROBLEMS = {
     "low_rank_completion": lambda: problems.low_rank_completion(0, 3, rank=1),
     "majority": lambda: problems.majority(0, 3),
     "modular_arithmetic": lambda: problems.modular_arithmetic(1),
+    "multiclass": lambda: problems.multiclass(X, [0, 0.5]),
     "multiplication_table": lambda: problems.multiplication_table(0, fraction=0.5),
     "opposed_units": lambda: problems.opposed_units(0),
     "permutation_group": lambda: problems.permutation_group(0),
@@ -278,6 +281,7 @@ PROBLEMS = {
     "spiked_points": lambda: problems.spiked_points(0),
     "teacher_student": lambda: problems.teacher_student(0),
     "three_points": lambda: problems.three_points("nothing"),
+    "token_selection": lambda: problems.token_selection(2, 1, 3),
     "uniform_points": lambda: problems.uniform_points(0),
     "wide_margin": lambda: problems.wide_margin(0, 3, gamma=0.1),
 }

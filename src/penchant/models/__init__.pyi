@@ -1,6 +1,7 @@
 """Parametrizations: where training starts and what the parameters compute."""
 
 from penchant.measures.kernels.linearize import linearize
+from penchant.models.attention_layer import attention
 from penchant.models.diagonal import DiagonalLayers, DiagonalNet, ProductNet
 from penchant.models.factorization import (
     DifferenceFactorization,
@@ -47,6 +48,7 @@ __all__ = [
     "TokenTransformer",
     "TwoTokenNet",
     "Unbiased",
+    "attention",
     "conv_net",
     "dense_net",
     "linearize",

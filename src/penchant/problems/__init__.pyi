@@ -13,6 +13,7 @@ from penchant.problems.completions import (
     low_rank_completion,
     multiplication_table,
 )
+from penchant.problems.differences import TokenSelection, multiclass, token_selection
 from penchant.problems.images.cache import has_images
 from penchant.problems.images.importing import import_images
 from penchant.problems.images.load import Images, load_images
@@ -41,6 +42,7 @@ __all__ = [
     "Regression",
     "Sensing",
     "TeacherStudent",
+    "TokenSelection",
     "aligned_sensing",
     "circle_teacher",
     "coherent_completion",
@@ -52,6 +54,7 @@ __all__ = [
     "low_rank_completion",
     "majority",
     "modular_arithmetic",
+    "multiclass",
     "multiplication_table",
     "opposed_units",
     "permutation_group",
@@ -63,6 +66,7 @@ __all__ = [
     "steep_end",
     "teacher_student",
     "three_points",
+    "token_selection",
     "uniform_points",
     "wide_margin",
     "zigzag",

@@ -14,6 +14,7 @@ paper = Paper(
     title="Beyond the sources",
     statements={
         "beyond-apriori": "apriori",
+        "beyond-attention": "nets.attention",
         "beyond-balanced-linear": "balanced_linear",
         "beyond-central-flow": "central_flow",
         "beyond-clock": "clock",

@@ -10,6 +10,7 @@ import numpy as np
 from penchant import L2, Classification
 from penchant.lab import Check, Dataset, Evidence, Experiment, Figure, sized
 from penchant.methods import Muon, SteepestDescent
+from penchant.problems import multiclass
 from penchant.regularizers import Linf, Nuclear, Spectral
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.margins import (
@@ -44,19 +45,10 @@ KINDS = {
 
 @functools.lru_cache(maxsize=32)
 def data(seed: int, samples: int) -> Classification:
-    """Samples x of random classes c, as the matrices (e_c - e_k) x^T for all other classes k.
-
-    <W, (e_c - e_k) x^T> is how far the score of the right class is ahead of that of class k.
-    """
-    rng, unit = np.random.default_rng(seed), np.eye(CLASSES)
+    """Samples of random classes."""
+    rng = np.random.default_rng(seed)
     X, labels = rng.standard_normal((samples, FEATURES)), rng.integers(0, CLASSES, samples)
-    ahead = [
-        np.outer(unit[c] - unit[k], x).ravel()
-        for x, c in zip(X, labels, strict=True)
-        for k in range(CLASSES)
-        if k != c
-    ]
-    return Classification(np.array(ahead), np.ones(len(ahead)))
+    return multiclass(X, labels, classes=CLASSES)
 
 
 def cell(optimizer: str, steps: int, factor: float, seed: int, *, samples: int) -> dict[str, Any]:
