@@ -112,7 +112,7 @@ study = sized(
     labels={"margin": "margin of the best W", "share": "margin over the best margin in the norm"},
     tiny={"seeds": 20, "grid": {"scores": ["equal"]}},
     printed={
-        "seeds": 100,
+        "seeds": 50,
         "grid": {"margin": [30.0, 100.0, FARTHEST]},
         "arguments": {"steps": 4000},
     },
