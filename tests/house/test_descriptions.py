@@ -259,7 +259,7 @@ PROBLEMS = st.one_of(
     ),
     call(penchant.problems.gaussian_sensing, count, st.just(5), rank=count, seed=seed),
     call(penchant.problems.commuting_sensing, count, st.just(5), rank=count, rotated=flag),
-    call(penchant.problems.aligned_sensing, count, st.just((4, 5)), rank=count),
+    call(penchant.problems.aligned_sensing, count, st.just((4, 5)), rank=st.integers(1, 4)),
     call(penchant.problems.coherent_completion, st.just(2), matrix, tau=share),
     call(
         penchant.problems.multiplication_table,

@@ -162,7 +162,7 @@ MAKERS = {
     "opposed_units": ["samples", "dimension"],
     "spiked_points": ["samples", "dimension"],
     "uniform_points": ["samples", "dimension"],
-    "multiclass": [],
+    "multiclass": ["X", "labels"],
     "token_selection": ["samples", "tokens", "dimension"],
     "plateau": [],  # given points
     "steep_end": [],

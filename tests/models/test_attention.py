@@ -68,7 +68,7 @@ def test_w_ends_at_the_frobenius_and_k_q_at_the_nuclear_margin():
     ("arguments", "said"),
     [
         ({"rank": 2}, "give factored=True"),
-        ({"factored": True, "alpha": 0.0}, "saddle"),
+        ({"factored": True, "alpha": 0.0}, "alpha"),
         ({"factored": True, "rank": 0}, "rank"),
         ({"factored": 1}, "factored"),
         ({"alpha": -1.0}, "alpha"),

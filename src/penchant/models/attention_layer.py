@@ -13,12 +13,13 @@ loses no digits, so that runs can be followed until p_t underflows, at margins n
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import finite_array, flag, integer, not_negative
+from penchant.arguments import finite_array, flag, integer, log_scale
 from penchant.description import with_recipe
 from penchant.door import Invalid, door
 from penchant.lazy import jax, jnp
@@ -33,6 +34,7 @@ def attention(
     factored: bool = False,
     rank: int | None = None,
     alpha: float | None = None,
+    log_alpha: float | None = None,
     seed: int = 0,
 ) -> FunctionModel:
     """f(x) = v^T X^T softmax(X W z) with the head v fixed, of rows (tokens, query).
@@ -50,8 +52,10 @@ def attention(
     rank
         The columns of K and Q, as many as v has entries by default.
     alpha
-        The standard deviation of the Gaussian start of every parameter; 0 by default, and 0.1 if
-        `factored`, where zero is a saddle.
+        The standard deviation of the Gaussian start of every parameter. Without a scale W starts
+        at zero, and K and Q, for which zero is a saddle, at 0.1.
+    log_alpha
+        The natural logarithm of alpha.
     seed
         The seed of all random numbers.
 
@@ -78,9 +82,9 @@ def attention(
         raise Invalid(f"rank={rank} is that of K and Q; give factored=True with it")
     size, seed = len(v), integer("seed", seed, least=0)
     columns = (size if rank is None else integer("rank", rank, least=1)) if factored else None
-    scale = (0.1 if factored else 0.0) if alpha is None else not_negative("alpha", alpha)
-    if factored and scale == 0:
-        raise Invalid("alpha must be > 0 with factored=True: K = Q = 0 is a saddle; give 0.1")
+    scale = 0.1 if factored else 0.0
+    if alpha is not None or log_alpha is not None:
+        scale = math.exp(log_scale(1, alpha, log_alpha))
     count = size**2 if columns is None else 2 * size * columns
     begin = scale * np.random.default_rng(seed).standard_normal(count)
     return FunctionModel(AttentionFunction(tuple(v.tolist()), columns), begin, name="attention")

@@ -160,7 +160,9 @@ def check(dataset: Dataset) -> Evidence:
             ),
             "W, other scores equal: share of runs that select the best tokens": picks,
         },
-        premises={f"at {FARTHEST:g} every run selects one token of every sample": (least > 10, least)},
+        premises={
+            f"at {FARTHEST:g} every run selects one token of every sample": (least > 10, least)
+        },
         controls={
             "W ends at the best nuclear margin": w.control(
                 mean_lower(last(missing(dataset, "W", "nuclear")))
