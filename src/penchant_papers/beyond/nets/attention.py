@@ -59,7 +59,8 @@ def trained(data: TokenSelection, parameters: str, margin: float, steps: int, se
     length = math.sqrt(2 * largest) if factored else largest
     method = SteepestDescent(length / steps, L2())
     path = train(model, data.training, method, stop=Steps(steps), record=At(steps=[steps]))
-    return np.asarray(model.function.matrix(path.parameters))
+    layer: Any = model.function
+    return np.asarray(layer.matrix(path.parameters))
 
 
 def against_the_mean(data: TokenSelection) -> Classification:
@@ -216,9 +217,9 @@ def draw(dataset: Dataset) -> Figure:
         ends = [last(1 - missing(dataset, kind, norm)) for norm in ("Frobenius", "nuclear")]
         label = "W trained" if kind == "W" else "K and Q trained, $W = K Q^T$"
         a.plot(*ends, "o^"[k], color=CYCLE[k], label=label, alpha=0.8)
-        for norm, line in (("Frobenius", "-"), ("nuclear", "--")):
+        for norm, style in (("Frobenius", "-"), ("nuclear", "--")):
             gaps = missing(dataset, kind, norm).mean(["scores", "seed"])
-            b.plot(dataset.margin, gaps, "o^"[k], color=CYCLE[k], label=f"{kind}, {norm}", ls=line)
+            b.plot(dataset.margin, gaps, "o^"[k], color=CYCLE[k], label=f"{kind}, {norm}", ls=style)
     for line in (a.axvline, a.axhline):
         line(1.0, color=GREY, linewidth=1)
     a.set(xlabel="share of the best Frobenius margin", ylabel="share of the best nuclear margin")
