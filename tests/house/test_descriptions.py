@@ -280,6 +280,7 @@ PROBLEMS = st.one_of(
         fraction=st.just(0.9),
     ),
     call(penchant.problems.permutation_group, st.just(3), fraction=st.just(0.9)),
+    call(penchant.problems.multiclass, rows, st.just([0, 1, 2])),
     call(penchant.problems.token_selection, count, st.just(3), st.just(4), equal_scores=flag),
     call(penchant.problems.circle_teacher, count, seed=seed, test=st.just(9)),
     call(
