@@ -90,6 +90,8 @@ ARGUMENTS = [
     Argument("Regression", "truth", lambda v: Regression(X, Y, truth=v), BETA),
     *pair("Classification", Classification, y=LABELS),
     Argument("Classification", "truth", lambda v: Classification(X, LABELS, truth=v), BETA),
+    Argument("multiclass", "X", lambda v: problems.multiclass(v, [0, 1]), X, partner="labels"),
+    Argument("multiclass", "labels", lambda v: problems.multiclass(X, v), np.array([0.0, 1.0])),
     Argument("Sensing", "measurements", lambda v: problems.Sensing(v, np.ones(4)), STACK),
     Argument("Sensing", "y", lambda v: problems.Sensing(STACK, v), np.ones(4)),
     Argument("Sensing", "truth", lambda v: problems.Sensing(STACK, np.ones(4), truth=v), KERNEL),
