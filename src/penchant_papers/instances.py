@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from penchant import Solution
 from penchant.lab import Array, Sizes, sized
 from penchant.plotting import latex
+from penchant.problems import MatrixProblem
+
+FLAT = 1e-6  # of the largest singular value: below this a matrix of least norm has none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +65,20 @@ def by_instance(
     }
     grid = {"instance": list(range(quick))}
     return sized(name, function=function, grid=grid, **given, **sizes)
+
+
+def slack_of(problem: MatrixProblem, least: Solution) -> float:
+    """1 minus the size of a nuclear certificate off the range of its matrix, where it is 1.
+
+    `least` is a matrix of least nuclear norm, and the certificate the sum of the measurements with
+    its dual. The trained matrix is at a distance of order scale^slack from it: a singular value
+    that ends at s has grown by s / scale, and one that grows 1 - slack times as fast by
+    (s / scale)^(1 - slack).
+    """
+    sizes = np.linalg.svd(least.matrix, compute_uv=False)
+    values = np.linalg.svd(problem.adjoint(least.dual), compute_uv=False)
+    rank = int((sizes > FLAT * sizes[0]).sum())
+    return float(1 - values[rank] / values[0]) if rank < len(values) else 1.0
 
 
 def distance(one: Array, other: Array) -> float:

@@ -27,6 +27,7 @@ from penchant.models import DifferenceFactorization
 from penchant.problems import Sensing
 from penchant.record import At
 from penchant.regularizers import Frobenius, Nuclear
+from penchant_papers.instances import slack_of
 from penchant_papers.lyu2023.multiplication_table import EARLY, LATE, SLACK, apart
 
 
@@ -41,25 +42,29 @@ def teacher(samples: int, dimension: int, seed: int) -> tuple[Array, Array, Arra
 def sensing(samples: int, dimension: int, seed: int) -> tuple[Array, Sensing, Array, Array, float]:
     """The points, the same data as inner products with x x^T, both limits and the slack.
 
-    The slack is that of the dual certificate: 1 minus its second singular value, its first being 1.
+    The slack is that of the dual certificate.
     """
     X, y, truth = teacher(samples, dimension, seed)
     problem = Sensing(np.einsum("ni,nj->nij", X, X), y, truth)
     kernel, nuclear = (
         interpolate(problem.measurements, y, norm(), throw=False) for norm in (Frobenius, Nuclear)
     )
-    values = np.linalg.svd(problem.adjoint(nuclear.dual), compute_uv=False)
-    return X, problem, kernel.matrix, nuclear.matrix, float(1 - values[1] / values[0])
+    return X, problem, kernel.matrix, nuclear.matrix, slack_of(problem, nuclear)
 
 
 @functools.lru_cache(maxsize=4)
 def determined(samples: int, dimension: int, seed: int) -> tuple[Any, int]:
-    """A teacher that its answers clearly determine: the matrix of least nuclear norm is its own."""
-    return drawn(
-        lambda k: sensing(samples, dimension, k),
-        lambda case: case[4] >= SLACK and apart(case[3], case[1].truth) < 1e-6,
-        seed=DRAWS * seed,
-    )
+    """A teacher that its answers clearly determine, and that the kernel interpolant is not near.
+
+    The matrix of least nuclear norm is the teacher's own.
+    """
+
+    def fits(case: Any) -> bool:
+        _, problem, kernel, nuclear, slack = case
+        known = slack >= SLACK and apart(nuclear, problem.truth) < 1e-6
+        return bool(known and apart(kernel, nuclear) >= BETWEEN)
+
+    return drawn(lambda k: sensing(samples, dimension, k), fits, seed=DRAWS * seed)
 
 
 def units(theta: Any, X: Any) -> Any:
@@ -117,6 +122,8 @@ def link_cell(
     return off
 
 
+NEAR, NEARLY = 0.05, 0.1  # distances that count as at the kernel interpolant, and at the teacher
+BETWEEN = 0.25  # distance of the two, so that no matrix is that near to both
 GIVEN = {"samples": 14, "dimension": 6, "alpha": 5.0, "rate": 1e-5}
 study = sized(
     "L-units",
@@ -143,8 +150,8 @@ def check(dataset: Dataset, links: Dataset) -> Evidence:
     """The net and the matrix are one system, which has both phases."""
     early, late = (dataset.isel(moment=k) for k in (FIRST, LAST))
     same = within(links.same.max(), tolerance=1e-6)
-    kernel = at_most(early.to_kernel.max(), 0.05)
-    nuclear = at_most(late.to_nuclear.max(), 0.1)
+    kernel = at_most(early.to_kernel.max(), NEAR)
+    nuclear = at_most(late.to_nuclear.max(), NEARLY)
     groks = at_least((early.error / late.error).min(), 5.0)
     fits = float(dataset.misfit.max())
     return Evidence(
@@ -176,7 +183,8 @@ def check(dataset: Dataset, links: Dataset) -> Evidence:
         },
         findings=[
             f"{dataset.sizes['seed']} of {int(dataset.tries.sum())} teachers drawn are determined "
-            f"by {GIVEN['samples']} answers with a slack of {SLACK:g}",
+            f"by {GIVEN['samples']} answers with a slack of {SLACK:g} and are {BETWEEN:g} of their "
+            "size or more away from the kernel interpolant",
         ],
         plots=[
             Plot(

@@ -40,18 +40,25 @@ def solve(norm: Linf | MatrixNorm, rows: Rows) -> Found:
         tensor = rows.A.reshape(-1, *norm.shape)
         inside = separating(rows, norm)
         if isinstance(norm, Nuclear):
-            b, nu, steps = least_nuclear(tensor, rows.c)
+            pairs, steps = least_nuclear(tensor, rows.c)
         else:
-            b, nu, steps = least_spectral(tensor, rows.c, inside)
-        # a margin that is short is met along a direction in which all of them grow
-        b = b + max(0.0, float(((rows.c - rows.A @ b) / (rows.A @ inside)).max())) * inside
-        apart = (rows.A @ b - rows.c) / norm(b)
-        # small weights beside margins above one are rounding, or both vanish like the root of mu
-        duals = [np.where(nu > nu.max() * apart, nu, 0.0), nu]
-        duals = [dual / norm.dual_norm(dual @ rows.A) for dual in duals]
-        few, every = (float(rows.c @ dual) for dual in duals)
-        nu = duals[int(every > (1 + GAP) * few)]
+            pairs, steps = least_spectral(tensor, rows.c, inside)
+        feasible = [in_reach(norm, rows, inside, *pair) for pair in pairs]
+        b, nu = min(feasible, key=lambda pair: norm(pair[0]) / float(rows.c @ pair[1]))
     return Found(rows.scale * b, rows.factors * nu, steps, SOLVED)
+
+
+def in_reach(
+    norm: MatrixNorm, rows: Rows, inside: Array, b: Array, nu: Array
+) -> tuple[Array, Array]:
+    """All margins met, along a direction in which all grow, and a dual of norm one."""
+    b = b + max(0.0, float(((rows.c - rows.A @ b) / (rows.A @ inside)).max())) * inside
+    apart = (rows.A @ b - rows.c) / norm(b)
+    # small weights beside margins above one are rounding, or both vanish like the root of mu
+    duals = [np.where(nu > nu.max() * apart, nu, 0.0), nu]
+    duals = [dual / norm.dual_norm(dual @ rows.A) for dual in duals]
+    few, every = (float(rows.c @ dual) for dual in duals)
+    return b, duals[int(every > (1 + GAP) * few)]
 
 
 def in_box(rows: Rows) -> tuple[Array, Array, int]:
@@ -65,13 +72,16 @@ def in_box(rows: Rows) -> tuple[Array, Array, int]:
     return x[:d], nu[:n], steps
 
 
-def least_nuclear(tensor: Array, c: Array) -> tuple[Array, Array, int]:
+def least_nuclear(tensor: Array, c: Array) -> tuple[list[tuple[Array, Array]], int]:
     """max c.nu under nu >= 0 and |sum nu_n A_n| <= 1, with the matrix of its barrier's slope."""
     top = float(np.linalg.norm(tensor.sum(axis=0), 2)) or 1.0
     path = BarrierPath(c, np.eye(len(c)), tensor, np.full(len(c), 0.5 / top))
-    x, move, mu, steps = path.end()
-    barrier = Barrier.at(path.matrix(x))
-    return mu * (barrier.slope() + barrier.bend(path.matrix(move))).ravel(), x, steps
+    last, steps = path.end()
+    pairs = []
+    for x, move, mu in last:
+        barrier = Barrier.at(path.matrix(x))
+        pairs.append((mu * (barrier.slope() + barrier.bend(path.matrix(move))).ravel(), x))
+    return pairs, steps
 
 
 def separating(rows: Rows, norm: MatrixNorm) -> Array:
@@ -81,17 +91,20 @@ def separating(rows: Rows, norm: MatrixNorm) -> Array:
     return V / (2 * norm(V))
 
 
-def least_spectral(tensor: Array, c: Array, inside: Array) -> tuple[Array, Array, int]:
+def least_spectral(tensor: Array, c: Array, inside: Array) -> tuple[list[tuple[Array, Array]], int]:
     """max m under A V >= m c and |V| <= 1, from a V with positive margins; b = V / m."""
     n, size = len(tensor), tensor[0].size
     basis = np.vstack([np.eye(size), np.zeros((1, size))]).reshape(-1, *tensor.shape[1:])
     L = np.hstack([tensor.reshape(n, -1), -c[:, None]])
     goal = np.append(np.zeros(size), 1.0)
-    x, move, mu, steps = BarrierPath(goal, L, basis, np.append(inside, -1.0)).end()
-    slack = L @ x
-    # a share beyond the length of the step is rounding, and would turn the sign of a weight
-    share = np.clip(L @ move / slack, -CENTRED, CENTRED)
-    return x[:-1] / x[-1], mu / slack * (1 - share), steps
+    last, steps = BarrierPath(goal, L, basis, np.append(inside, -1.0)).end()
+    pairs = []
+    for x, move, mu in last:
+        slack = L @ x
+        # a share beyond the length of the step is rounding, and would turn the sign of a weight
+        share = np.clip(L @ move / slack, -CENTRED, CENTRED)
+        pairs.append((x[:-1] / x[-1], mu / slack * (1 - share)))
+    return pairs, steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,10 +165,14 @@ class BarrierPath:
     def matrix(self, x: Array) -> Array:
         return np.asarray(np.tensordot(x, self.tensor, axes=1))
 
-    def end(self) -> tuple[Array, Array, float, int]:
-        """(x, Newton's step from it, mu, steps), mu for each inequality and singular value."""
+    def end(self) -> tuple[list[tuple[Array, Array, float]], int]:
+        """The last two points (x, Newton's step from it, mu), and the steps.
+
+        mu is that of each inequality and singular value. The room 1 - s of the last point may be a
+        few hundred roundings, which its slope divides by: the point before can be the better one.
+        """
         count, mu, steps = len(self.L) + min(self.tensor.shape[1:]), 1.0, 0
-        x, centre, shrink, careful = self.start, None, SHRINK, False
+        x, centre, before, shrink, careful = self.start, None, None, SHRINK, False
         for _ in Turns(10_000, "the central path"):
             for taken in range(NEWTON):
                 move, decrement = self.step(x, mu, careful)
@@ -177,13 +194,13 @@ class BarrierPath:
                 x, shrink = centre[0], shrink**0.5
                 mu = centre[2] * shrink
                 continue
-            centre = x, move, mu
+            before, centre = centre, (x, move, mu)
             if mu * count < GAP * abs(float(self.goal @ x)):
                 break
             mu *= shrink
         if centre is None:
             raise Failed("the central path has no first point")
-        return *centre, steps
+        return [centre] if before is None else [centre, before], steps
 
     def longer(self, x: Array, mu: float, move: Array, length: float) -> float:
         """The length of a step, doubled while the function rises.
