@@ -62,6 +62,19 @@ def test_the_certificate_can_fail():
         assert kkt_residual(regularizer, found.beta, 1.01 * slopes) > 1e-3
 
 
+def test_the_better_one_of_the_last_points_of_the_path_is_the_answer():
+    # beyond-muon at its shift 12043061: the last point of the central path is 200 roundings from
+    # the bound, and its value was 1.1e-8 above that of the dual; the point before has 5e-11
+    rng, unit = np.random.default_rng(12043061), np.eye(4)
+    X, labels = rng.standard_normal((6, 6)), rng.integers(0, 4, 6)
+    pairs = [(x, c, k) for x, c in zip(X, labels, strict=True) for k in range(4) if k != c]
+    rows = np.array([np.outer(unit[c] - unit[k], x).ravel() for x, c, k in pairs])
+    found = max_margin(rows, np.ones(len(rows)), Nuclear((4, 6)))
+    norm, dual_norm = norms(4, 6)[Nuclear((4, 6))]
+    assert (rows @ found.beta).min() > 1 - 1e-12
+    assert norm(found.beta) <= found.dual.sum() / dual_norm(found.dual @ rows) * (1 + 1e-10)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_l_inf_has_the_value_of_its_dual_program(seed):
     X, y = separable(seed, 9, 14)

@@ -44,6 +44,13 @@ def test_shuffled_labels_have_no_zone(data):
     assert len(missed(module.shape(mixed))) >= 3
 
 
+def test_pairs_are_counted_on_both_sides_of_a_centre():
+    valley = np.abs(np.arange(19.0) - 8)
+    assert module.wrong_way(valley) == module.wrong_way(valley, 8) == 0
+    assert module.wrong_way(valley, 12) == 2  # (7, 11) and (8, 12) rise towards 12
+    assert module.wrong_way(-valley) == 12  # all five pairs on the left, all seven on the right
+
+
 @pytest.mark.parametrize(
     ("name", "factor", "word"),
     [("floor", 1.05, "exact lower bound"), ("apart", 1e6, "closed form")],

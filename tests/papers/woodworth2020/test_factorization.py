@@ -8,8 +8,9 @@ import pytest
 from penchant import Q, interpolate
 from penchant.lab import Setting, all_claims
 from penchant.lab.evidence.evidence import HOLDING, judge
-from penchant.problems import commuting_sensing
-from penchant.regularizers import Frobenius, Schatten
+from penchant.problems import Sensing, commuting_sensing
+from penchant.regularizers import Frobenius, Nuclear, Schatten
+from penchant_papers.instances import slack_of
 from penchant_papers.woodworth2020 import (
     completion_samples,
     corollary_10,
@@ -177,3 +178,14 @@ def test_commutators_tell_symmetric_from_merely_commuting():
     turned = theorem_4.problem_of("turned", 0)
     assert theorem_4.commutator(turned.measurements) > 0.01
     assert theorem_4.commutator(theorem_4.lifts(turned)) < 1e-14
+
+
+def test_the_slack_is_that_of_the_certificate_and_the_power_of_the_distance():
+    problem = Sensing(np.array([np.diag([1.0, 0.5])]), np.ones(1))  # the certificate is this matrix
+    least = interpolate(problem, Nuclear())
+    assert slack_of(problem, least) == pytest.approx(0.5, abs=1e-9)
+    ends = [
+        theorem_4.apart(theorem_4.end(theorem_4.limit_start(2, mu2), problem), least.matrix)
+        for mu2 in (1e-8, 1e-12)
+    ]
+    assert np.log(ends[0] / ends[1]) / np.log(1e4) == pytest.approx(0.5, abs=0.01)
