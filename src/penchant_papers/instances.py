@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant import Solution
 from penchant.lab import Array, Sizes, sized
 from penchant.plotting import latex
 from penchant.problems import MatrixProblem
+from penchant.solvers import MatrixSolution
 
 FLAT = 1e-6  # of the largest singular value: below this a matrix of least norm has none
 
@@ -67,7 +67,7 @@ def by_instance(
     return sized(name, function=function, grid=grid, **given, **sizes)
 
 
-def slack_of(problem: MatrixProblem, least: Solution) -> float:
+def slack_of(problem: MatrixProblem, least: MatrixSolution) -> float:
     """1 minus the size of a nuclear certificate off the range of its matrix, where it is 1.
 
     `least` is a matrix of least nuclear norm, and the certificate the sum of the measurements with
