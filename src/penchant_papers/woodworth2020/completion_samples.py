@@ -122,6 +122,7 @@ def clear(problem: Sensing) -> bool:
 
     The error is then at most of order (alpha^2 k)^slack.
     """
+    assert problem.truth is not None
     least = interpolate(problem, Nuclear(), throw=False)
     return apart(least.matrix, problem.truth) <= RECOVERED and slack_of(problem, least) >= SLACK
 
