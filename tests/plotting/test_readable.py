@@ -212,3 +212,12 @@ def test_a_phase_diagram_says_what_its_variables_mean(name):
 )
 def test_a_terminal_shows_mathematics_in_letters(text, shown):
     assert in_terminal(text) == (text.replace(r"\$", "$") if shown is None else shown)
+
+
+def test_a_logarithmic_axis_that_shows_no_positive_value_is_left_alone():
+    picture, (axes,) = sheet("", widths=(5.0,))
+    axes.set_yscale("log")
+    axes.yaxis.set_view_interval(0.0, 1.0, ignore=True)
+    formatter = axes.yaxis.get_major_formatter()
+    clear_logs(picture)
+    assert axes.yaxis.get_major_formatter() is formatter

@@ -151,7 +151,8 @@ def clear_logs(figure: Figure) -> Figure:
     panels += [child for axes in figure.axes for child in axes.child_axes]
     for axes in panels:
         for axis, ends in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-            if axis.get_scale() == "log" and isinstance(axis.get_minor_formatter(), LogFormatter):
+            logarithmic = axis.get_scale() == "log" and min(ends) > 0  # not without any data
+            if logarithmic and isinstance(axis.get_minor_formatter(), LogFormatter):
                 powers = _powers(*sorted(ends))
                 formatter = NullFormatter() if powers >= 2 else FuncFormatter(_at_two_and_five)
                 axis.set_minor_formatter(formatter)

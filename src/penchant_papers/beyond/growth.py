@@ -204,8 +204,9 @@ def instance(
 ) -> tuple[tuple[Regression, Beginning], int]:
     """A problem and a start that tell right from wrong, and how many draws that took."""
 
-    def make(k: int) -> tuple[Regression, Beginning]:
-        return problem(k, samples, dimension), begin(np.random.default_rng([k, 1]))
+    def make(own_seed: int) -> tuple[Regression, Beginning]:
+        rng = np.random.default_rng([own_seed, 1])
+        return problem(own_seed, samples, dimension), begin(rng)
 
     return drawn(make, lambda pair: decided(pair[0], pair[1].growth), DRAWS * seed)
 
