@@ -5,6 +5,7 @@ its last step, and verdict and forecast must agree.
 """
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -358,3 +359,175 @@ def test_a_loop_of_jax_whose_step_takes_the_buffers():
         for leaf in jax.tree.leaves(last):
             leaf.delete()
     told(watch, 120)
+
+
+def test_a_homogeneous_net_with_a_large_start_and_little_decay():
+    """The sentence said "-89% smaller" and voted with another number than it printed."""
+    ids, labels, train = pairs(5, 0.6)
+    x = F.one_hot(ids, 5).flatten(1).float()
+    model = nn.Sequential(nn.Linear(10, 64, bias=False), nn.ReLU(), nn.Linear(64, 5, bias=False))
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, weight_decay=1e-3)
+    watch = penchant.watch(model, x[:15], labels=labels[:15], optimizer=optimizer)
+
+    def step():
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[train]), labels[train]).backward()
+        optimizer.step()
+        with torch.no_grad():
+            return scores(model(x), labels, train)
+
+    report = told(trained(watch, step, 300, every=3), 300, looks=9)
+    evidence = report.regime.evidence
+    assert " -" not in evidence
+    (away,) = re.findall(r"kernel is ([\d.e-]+) away", evidence)
+    (missed,) = re.findall(r"misses ([\d.]+)%", evidence)
+    last = report.dataset.isel(time=-1)
+    assert float(away) == pytest.approx(float(last.kernel_distance), rel=0.06)
+    assert float(missed) == pytest.approx(100 * float(last.linearized_error), rel=0.06)
+
+
+def test_a_warmed_up_decoder_whose_training_curve_has_spikes():
+    """t1 jumped to the last dip, and a textbook grok was "none" beside a forecast "happened"."""
+    ids, labels, _ = pairs(5, 0.5)
+    model = Block(5, norm=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1.0, betas=(0.9, 0.98))
+    warm = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, step / 10))
+    watch = penchant.watch(model, ids[:10], output=lambda out: out[:, -1], labels=labels[:10],
+                           optimizer=optimizer)  # fmt: skip
+    count = iter(range(1, 10**6))
+
+    def step():
+        now = next(count)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(ids)[:, -1], labels)
+        loss.backward()
+        optimizer.step()
+        warm.step()
+        spike = now > 30 and now % 97 == 0  # the curves of a run that grokked at step 400
+        return {
+            "train_loss": loss,
+            "train_accuracy": 0.4 if spike else min(1.0, now / 20),
+            "test_accuracy": 0.3 if spike else 0.05 + 0.95 * (now > 400),
+        }
+
+    report = told(trained(watch, step, 600), 600)
+    assert report.verdict.kind == "grok"
+    assert report.verdict.t1 < 30
+    assert 390 < report.verdict.t2 < 420
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*")  # of torch, in Lightning's own code
+@pytest.mark.filterwarnings("ignore:.*num_workers.*")
+@pytest.mark.filterwarnings("ignore:.*fewer than the logging interval.*")
+def test_a_lightning_module_with_the_default_budget(tmp_path):
+    """The record of a short run was empty: two looks after the start."""
+    lightning = pytest.importorskip("lightning")
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from penchant.watch.lightning import LightningWatch
+
+    x, y = torch.randn(64, 10), torch.randint(3, (64,))
+
+    class Demo(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 3))
+
+        def forward(self, x):
+            return self.net(x)
+
+        def training_step(self, batch, number):
+            return F.cross_entropy(self(batch[0]), batch[1])
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    watching = LightningWatch(x[:12], labels=y[:12])
+    trainer = lightning.Trainer(
+        max_epochs=15, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, accelerator="cpu", default_root_dir=tmp_path,
+        callbacks=[watching],
+    )  # fmt: skip
+    trainer.fit(Demo(), DataLoader(TensorDataset(x, y), batch_size=8))
+    told(watching.watch, 120)
+
+
+def test_a_trainer_of_hugging_face_whose_model_returns_a_dictionary(tmp_path):
+    """The logits of all places were taken for outputs of one, and the look at the end was stale."""
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    from penchant.watch.transformers import TransformersWatch
+
+    size = {"n_layer": 1, "n_embd": 8, "n_head": 2, "vocab_size": 13, "n_positions": 5}
+    gpt = transformers.GPT2LMHeadModel(transformers.GPT2Config(**size))
+    ids = torch.randint(13, (16, 5))
+    data = [{"input_ids": row, "labels": row} for row in ids]
+    watching = TransformersWatch({"input_ids": ids[:6]}, output=lambda out: out.logits[:, -1])
+    arguments = transformers.TrainingArguments(
+        str(tmp_path), max_steps=60, report_to=[], use_cpu=True, save_strategy="no",
+        disable_tqdm=True,
+    )  # fmt: skip
+    transformers.Trainer(gpt, arguments, callbacks=[watching], train_dataset=data).train()
+    told(watching.watch, 60, looks=10)
+
+
+def test_a_flax_module_with_batch_statistics():
+    """Running statistics are no trained parameters, and the record ends with the run."""
+    nnx = pytest.importorskip("flax.nnx")
+    jax = pytest.importorskip("jax")
+    optax = pytest.importorskip("optax")
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((30, 6)).astype(np.float32), rng.integers(3, size=30)
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.first, self.last = nnx.Linear(6, 12, rngs=rngs), nnx.Linear(12, 3, rngs=rngs)
+            self.norm = nnx.BatchNorm(12, rngs=rngs)
+
+        def __call__(self, x):
+            return self.last(jax.nn.relu(self.norm(self.first(x))))
+
+    model = Net(nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adamw(0.01), wrt=nnx.Param)
+    watch = penchant.watch(model, x[:10], labels=y[:10], weight_decay=1e-4, warm_batch=x)
+
+    @nnx.jit
+    def update(model, optimizer):
+        def loss(model):
+            logits = model(x)
+            return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
+
+        value, slope = nnx.value_and_grad(loss)(model)
+        optimizer.update(model, slope)
+        return value
+
+    report = told(trained(watch, lambda: {"train_loss": update(model, optimizer)}, 80), 80, 10)
+    assert not any("mean" in str(name) for name in report.dataset.layer.values)
+
+
+def test_an_equinox_module_that_is_replaced_in_every_step():
+    """The module of the last call is looked at in the end, not that of the start."""
+    equinox = pytest.importorskip("equinox")
+    jax = pytest.importorskip("jax")
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((30, 6)).astype(np.float32), rng.standard_normal(30)
+    model = equinox.nn.MLP(6, "scalar", width_size=16, depth=1, key=jax.random.key(0))
+    watch = penchant.watch(model, x[:10], labels=y[:10], learning_rate=0.05)
+
+    @equinox.filter_jit
+    def update(model):
+        def loss(model):
+            return jax.numpy.mean((jax.vmap(model)(x) - y) ** 2)
+
+        value, slope = equinox.filter_value_and_grad(loss)(model)
+        return equinox.apply_updates(model, jax.tree.map(lambda g: -0.05 * g, slope)), value
+
+    for now in range(1, 101):
+        model, value = update(model)
+        watch(now, model, train_loss=value)
+    report = told(watch, 100)
+    ends = np.asarray(jax.vmap(model)(x[:10]))
+    np.testing.assert_allclose(report.dataset.output[-1].values.ravel(), ends, rtol=1e-4, atol=1e-5)

@@ -68,6 +68,7 @@ from penchant.watch.regime import (
     judge_regime,
 )
 from penchant.watch.reporting import report
+from penchant.watch.rival import kernel_rival
 from penchant.watch.watcher import Watch
 from penchant.watch.widths import widths
 
@@ -80,6 +81,7 @@ __all__ = [
     "Watch",
     "gain_row",
     "judge_regime",
+    "kernel_rival",
     "kernel_row",
     "linearized_row",
     "output_row",
