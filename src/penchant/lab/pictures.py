@@ -56,7 +56,7 @@ def keep_picture(file: Path, key: str, draw: Callable[[], Figure]) -> bytes:
 
 
 DPI = 90  # of a picture as a page shows it
-COLOURS = 48  # of lines and of the rims of letters: a third of the bytes of all of them
+COLOURS = 40  # of lines and of the rims of letters: a third of the bytes of all of them
 
 
 def small_image(figure: Figure) -> bytes:

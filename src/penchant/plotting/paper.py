@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NARROWEST = 1.9  # inches that a panel needs
 LONGEST = 16  # letters of a name on an axis
 LETTERS = 15.0  # in an inch
-TALLEST = 6.5  # inches of all panels
+TALLEST = 9.0  # inches of all panels, as high as a page
 TYPE = 7.0  # points of the letters of a legend
 
 

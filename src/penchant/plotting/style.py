@@ -67,18 +67,25 @@ def sheet(
     grid = figure.add_gridspec(len(layout.rows), len(layout.widths), **ratios)
     axes = [figure.add_subplot(grid[place]) for place in range(count)]
     if not chosen.bare:
-        _head(figure, title, caption, sum(layout.widths) * (1 if chosen.width is None else 1.4))
+        more = _head(figure, title, caption, small=chosen.width is not None)
+        if chosen.width is not None:  # the panels keep their height
+            figure.set_figheight(layout.height + more)
     return figure, axes
 
 
-def _head(figure: Figure, title: str, caption: str, inches: float) -> None:
-    """The title above the panels and the caption below them, in lines that fit."""
-    characters = int(inches * 8.7)
-    heading = FORMULA.sub(r"$\\boldsymbol{\1}$", escape(wrap(title, characters)))
+def _head(figure: Figure, title: str, caption: str, small: bool) -> float:
+    """The title above the panels and the caption below them, in lines that fit; their inches."""
+    wide = figure.get_figwidth()
+    size, letters = (7.0, 18.8) if small else (8.0, 16.5)  # points, letters in an inch
+    lines = wrap(title, int(wide * (12.2 if small else 8.7)))
+    heading = FORMULA.sub(r"$\\boldsymbol{\1}$", escape(lines))
     figure.suptitle(heading, x=0.01, ha="left")
+    high = 0.17 * (1 + lines.count("\n"))
     if caption:
-        lines = escape(wrap(caption, int(characters * 1.9)))
-        figure.supxlabel(lines, x=0.01, ha="left", fontsize=8, color=GREY)
+        lines = escape(wrap(caption, int(wide * letters)))
+        figure.supxlabel(lines, x=0.01, ha="left", fontsize=size, color=GREY)
+        high += size / 60 * (1 + lines.count("\n"))
+    return high
 
 
 @door

@@ -169,6 +169,7 @@ WRONG = {
         0.05,
     ),
 }
+LEAST = 1e-6  # share of epsilon that is told from none in the picture
 LARGE_TIE = (30, 0.2, 1e6, 0.05)  # on which a bound for l2 without |b*|_2 is
 
 
@@ -344,13 +345,24 @@ def check(dataset: Dataset, trained: Dataset, wrong: Dataset, ties: Dataset) -> 
             Plot(
                 r"how much of the allowed $\epsilon$ is used",
                 r"$\epsilon$",
-                r"share of $\epsilon$ used",
+                r"share of $\epsilon$ used, at least $10^{-6}$",
                 [
-                    Series(r"$\ell_1$, $\alpha$ at its bound", f.slack, small, "points"),
-                    Series(r"$\ell_2$, $\alpha$ at its bound", f.slack, large, "points"),
+                    Series(
+                        r"$\ell_1$, $\alpha$ at its bound",
+                        f.slack,
+                        np.maximum(small, LEAST),
+                        "points",
+                    ),
+                    Series(
+                        r"$\ell_2$, $\alpha$ at its bound",
+                        f.slack,
+                        np.maximum(large, LEAST),
+                        "points",
+                    ),
                     Series("bound", [f.slack.min(), f.slack.max()], [1.0, 1.0], "dashed"),
                 ],
                 x_scale="log",
+                y_scale="log",
             )
         ],
     )

@@ -14,6 +14,7 @@ __all__ = ["Markup", "in_html", "possible"]
 # what neither HTML nor a file in UTF-8 can hold: control characters and halves of characters
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 SIGN = re.compile("&#x0*(?!(?:22|26|3C|3E);)([0-9A-F]+);")  # all but the quote, &, < and >
+SINGLE = re.compile("<mrow>(<m[in]>[^<]*</m[in]>)</mrow>")  # a row of one letter or number
 ATTRIBUTES = {
     *("display", "stretchy", "lspace", "rspace", "mathvariant", "accent", "fence", "form"),
     *("separator", "width", "movablelimits", "minsize", "maxsize"),
@@ -42,8 +43,10 @@ def _formula(latex: str) -> Markup:
     try:
         text = mathml(latex).replace(' display="inline"', "")  # what math is by itself
         text = SIGN.sub(lambda sign: chr(int(sign[1], 16)), text)
-        elements = ElementTree.fromstring(text).iter()
+        root = ElementTree.fromstring(text)
     except Exception:  # latex2mathml's errors have no common class
         return written
-    harmless = all(set(element.attrib) <= ATTRIBUTES for element in elements)  # no link, no style
-    return Markup(text) if harmless else written
+    harmless = all(set(part.attrib) <= ATTRIBUTES for part in root.iter())  # no link, no style
+    if len(root) == 1 and text.startswith("<math><mrow>"):  # <math> is a row by itself
+        text = f"<math>{text.removeprefix('<math><mrow>').removesuffix('</mrow></math>')}</math>"
+    return Markup(SINGLE.sub(r"\1", text)) if harmless else written
