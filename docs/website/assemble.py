@@ -70,6 +70,7 @@ def assemble(folder: Path, report: Path) -> Path:
     for page, text in (texts | reference_pages.pages()).items():
         write(folder / page, text)
     gallery_pages.downloads(folder / "gallery")
+    benchmark_pages.chart().savefig(folder / "benchmarks" / "speed.png")
     return folder
 
 

@@ -6,10 +6,26 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BEGIN, END = "<!-- speed: begin -->", "<!-- speed: end -->"
 RATIO = re.compile(r"RATIO (?P<what>.+?): (?P<value>\S+) \(target (?P<target>.+?): (?P<met>.+?)\)")
+RACE = re.compile(r"(.+?) / (?:ours|penchant)(.*)")  # the time of another way over ours
+STORY = """To learn where training ends there are other ways: to train, to hand the same problem to
+a general solver, or to write the same training in another library. Each bar is the time that such a
+way took over the time that penchant took, in one run on the same machine.
+
+![How many times longer each other way takes](speed.png)
+
+- **Training.** Descent takes more steps with every decade by which the start shrinks, while a
+  prediction takes none: the longer the training, the larger the ratio.
+- **General solvers.** They solve for one scale at a time, and not for all of them; the ratios are
+  over the scales that they solve.
+- **The same training in eager PyTorch.** There penchant trains too, in compiled code.
+
+The table has every comparison, also those that are no race, and says which targets were missed.
+"""
 # what the README says of the ratio of one comparison
 SPEED = {
     ("regression_path", "gradient descent at 0.05 of its limit / ours"): "Where training from 100"
@@ -67,6 +83,9 @@ def pages() -> dict[str, str]:
         "",
         machine,
         "",
+        STORY,
+        "## Every comparison",
+        "",
         "| benchmark | comparison | ratio | target | result |",
         "|---|---|---|---|---|",
         *rows,
@@ -76,6 +95,41 @@ def pages() -> dict[str, str]:
         "",
     ]
     return {"benchmarks/index.md": "\n".join(lines)}
+
+
+def races(text: str) -> list[tuple[str, float]]:
+    """The comparisons with another way to compute the same, the largest ratio first."""
+    found = []
+    for ratio in ratios(text):
+        match = RACE.fullmatch(ratio.what)
+        if match and match[1] != "time":
+            detail = match[2].strip(" ,")
+            name = f"{ratio.section}: {match[1]}" + (f" ({detail})" if detail else "")
+            found.append((name, float(ratio.value)))
+    return sorted(found, key=lambda race: -race[1])
+
+
+def chart() -> Any:
+    """A bar for every rival: how many times longer it took."""
+    from penchant.plotting import BLUE, sheet, styled
+
+    names, values = zip(*races(results()), strict=True)
+    with styled():
+        figure, (axes,) = sheet(
+            "How many times longer another way takes", "", [9.0], 0.34 * len(names) + 1.2
+        )
+        axes.barh(range(len(names)), values, color=BLUE, left=0.0)
+        for place, value in enumerate(values):
+            axes.text(value * 1.1, place, f"{value:,.0f}", va="center", fontsize=9)
+        axes.set_yticks(range(len(names)), names, fontsize=9)
+        axes.invert_yaxis()
+        axes.set(
+            xscale="log",
+            xlim=(1, 4 * max(values)),
+            xlabel="time of the other way / time of penchant",
+        )
+        axes.grid(False, axis="y")
+    return figure
 
 
 def _signs(target: str) -> str:

@@ -39,6 +39,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "penchant"
 html_static_path = ["static"]
 html_css_files = ["style.css"]
+html_js_files = ["copy.js"]
 html_sidebars = {name: [] for name in ("index", "contributing", "changelog")}
 html_copy_source = False
 html_show_search_summary = False  # it would fetch pages, which a file cannot
@@ -51,7 +52,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "show_prev_next": False,
+    "show_prev_next": True,
     "navigation_with_keys": False,
     "pygments_light_style": "default",
     "pygments_dark_style": "github-dark",

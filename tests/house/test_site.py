@@ -1,6 +1,7 @@
 """The site: a page for every public name, every script and every statement, and what it shows."""
 
 import asyncio
+import base64
 import importlib
 import inspect
 import json
@@ -23,21 +24,7 @@ MODULES = (
     "llms",
 )
 WIDTHS = (1280, 390)
-SHOWN = (
-    "index",
-    "start/index",
-    "start/your_data",
-    "howto/grokking",
-    "theory/index",
-    "papers/woodworth2020",
-    "papers/coverage",
-    "gallery/index",
-    "gallery/weight_decay",
-    "reference/index",
-    "reference/penchant.train",
-    "benchmarks/index",
-    "search",
-)
+SOME = ("reference/index", "reference/penchant.train", "reference/penchant.DiagonalNet")
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +108,40 @@ def test_every_script_has_a_page_and_a_notebook_that_runs(site, source, tmp_path
         assert "sys.argv" not in codes[0]
         assert ("sys." in codes[0]) == ("import sys" in codes[0])
         compile("\n".join(codes), name, "exec")
+        (output,) = [o for cell in book["cells"] for o in cell.get("outputs", ())]
+        stored = ROOT / "docs" / "pictures" / f"{name}.png"
+        assert base64.b64decode(output["data"]["image/png"]) == stored.read_bytes()
     monkeypatch.chdir(tmp_path)
     book = json.loads((source / "gallery" / "from_l2_to_l1.ipynb").read_text())
-    exec(book["cells"][1]["source"], {})
+    *codes, show = [cell["source"] for cell in book["cells"] if cell["cell_type"] == "code"]
+    exec("\n".join(codes), {})
     assert [file.name for file in tmp_path.iterdir()] == ["from_l2_to_l1.png"]
-    assert 'Image("from_l2_to_l1.png")' in book["cells"][2]["source"]
+    assert 'Image("from_l2_to_l1.png")' in show
+
+
+def test_a_script_is_cut_where_the_imports_end_and_where_it_draws(site):
+    pages = site["gallery_pages"]
+    for script in pages.scripts():
+        code = pages.parts(script)[2]
+        parts = pages.blocks(code)
+        kept = [line for part in parts for line in part.code.splitlines() if line]
+        assert kept == [line for line in code.splitlines() if line], script.name
+        assert len(parts) in (2, 3)
+    last = pages.blocks(pages.parts(ROOT / "gallery" / "plot_weight_decay.py")[2])
+    assert [part.words.partition(",")[0] for part in last] == [
+        "",
+        "What is computed",
+        "The picture",
+    ]
+    assert "`forecast`" in last[1].words
+    assert last[2].code.startswith("with styled():")
+
+
+def test_the_gallery_has_the_themes_of_the_theory(site, source):
+    text = (source / "gallery" / "index.md").read_text()
+    themes = site["gallery_pages"].themes()
+    assert re.findall("^## (.+)$", text, flags=re.M) == [chapter.title for chapter in themes]
+    assert sorted(s for own in themes.values() for s in own) == site["gallery_pages"].scripts()
 
 
 def test_every_page_that_explains_something_is_in_llms_txt(site, source):
@@ -176,6 +192,18 @@ def test_the_speed_in_the_readme_is_that_of_the_results(site):
     )
 
 
+def test_the_chart_of_the_benchmarks_has_the_ratios_of_the_results(site, source):
+    pages = site["benchmark_pages"]
+    races = dict(pages.races(pages.results()))
+    assert len(races) >= 10
+    assert races["heatmap: descent (whole map)"] > 1000
+    assert "studies: overhead of a tiny cell" not in races
+    bars = [bar.get_width() for bar in pages.chart().axes[0].patches]
+    assert bars == sorted(races.values(), reverse=True)
+    assert (source / "benchmarks" / "speed.png").is_file()
+    assert "](speed.png)" in (source / "benchmarks" / "index.md").read_text()
+
+
 # --- built, and in a browser ---------------------------------------------------------------
 
 
@@ -210,21 +238,31 @@ def test_pages_ask_for_nothing_from_elsewhere(built):
 
 
 @pytest.mark.slow
-def test_ten_pages_in_a_browser_without_a_network(built, tmp_path):
+def test_every_page_in_a_browser_without_a_network(built, tmp_path):
+    """Of the reference three: its pages are alike, and there are hundreds."""
     pytest.importorskip("tornado")
     from explore_browser import CHROMIUM, browser
 
     if not CHROMIUM:
         pytest.skip("no chromium here")
 
+    every = sorted(str(file.relative_to(built))[: -len(".html")] for file in built.rglob("*.html"))
+    shown = [name for name in every if not name.startswith(("reference/", "genindex"))] + [*SOME]
+    assert len(shown) > 80
+
     async def visit():
         async with browser(tmp_path / "profile") as page:
             await page.send("Network.setBlockedURLs", urls=["http://*", "https://*"])
-            for name in SHOWN:
+            for name in shown:
                 for width in WIDTHS:
                     await page.open((built / f"{name}.html").as_uri(), width)
                     wide = await page.run("document.documentElement.scrollWidth")
                     assert wide <= width, f"{name} is {wide} wide at {width}"
+            await page.open((built / "start" / "index.html").as_uri(), 1280)
+            blocks = await page.run("document.querySelectorAll('.highlight-python pre').length")
+            copies = "document.querySelectorAll('.highlight-python button.copy').length"
+            assert await page.run(copies) == blocks > 3
+            assert await page.run("document.querySelectorAll('a.right-next').length") == 1
             await page.open((built / "search.html").as_uri() + "?q=grokking", 1280)
             await page.until("document.querySelectorAll('ul.search li').length > 5")
             return page.requests, page.complaints

@@ -100,7 +100,7 @@ def draw_network(axes: Axes, dataset: xarray.Dataset, legend: bool = True) -> No
         if where.any():
             style: dict[str, Any] = {"facecolor": "white", "edgecolor": colour, "linewidth": 2.2}
             area = np.where(dataset.unit_label.values[where] == "", 250, 620)
-            axes.scatter(x[where], y[where], s=area, zorder=3, **style)
+            axes.scatter(x[where], y[where], s=area, zorder=3, clip_on=False, **style)
             axes.scatter([], [], s=70, facecolor="white", edgecolor=colour, label=NAMES[kind])
     for index in np.flatnonzero(kinds != ""):
         text = r"$\vdots$" if kinds[index] == "dots" else str(dataset.unit_label.values[index])

@@ -130,7 +130,7 @@ def check(dataset: Dataset, directions: Dataset) -> Evidence:
         plots=[
             Plot(
                 "distance to the $Q$ path of the decayed start",
-                "rate",
+                "rate of weight decay",
                 "relative distance",
                 [
                     Series(f"depth {D}", rates, dataset.off.isel(seed=0).sel(depth=D))

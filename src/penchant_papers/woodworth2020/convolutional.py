@@ -197,9 +197,12 @@ def check(dataset: Dataset) -> Evidence:
                 "residual for other penalties",
                 [
                     *(
-                        (f"$D = {D}$, {name}", row.own.values, row[key].values, "points")
+                        (f"{name}, $D = {D}$", row.own.values, row[key].values, "points")
                         for D, row in rows.items()
-                        for key, name in (("more", "$2/(D+1)$"), ("signal", "entries"))
+                        for key, name in (
+                            ("more", "$p = 2/(D+1)$"),
+                            ("signal", "$2/D$ of the entries"),
+                        )
                     ),
                     ("equal", [1e-5, 1], [1e-5, 1], "dashed"),
                 ],

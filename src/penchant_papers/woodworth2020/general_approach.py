@@ -110,7 +110,7 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
         plots=[
             Plot(
                 "trained endpoints against the derived regularizer, by map",
-                "map (in the order listed)",
+                "; ".join(f"{k}: {shown(name)}" for k, name in enumerate(names)),
                 "relative distance of the endpoint",
                 [
                     Series(name, np.arange(len(names)), distances, "points")

@@ -114,7 +114,7 @@ def draw(dataset: Dataset, ways: Dataset) -> Figure:
             style,
             color=PURPLE,
             linewidth=1.6,
-            label=rf"$\mu$ = {mu:g}",
+            label=rf"both together, $\mu = \alpha^D / \log(1/\epsilon)$ = {mu:g}",
         )
     _limits(axes)
     axes.set(xlim=(0, 1.0), ylim=(0, 1.0))
@@ -123,39 +123,32 @@ def draw(dataset: Dataset, ways: Dataset) -> Figure:
     axes.set_xlabel(r"scale of the initialization, $\alpha^D$")
     axes.set_ylabel(r"training accuracy $\log(1/\epsilon)$, with $\epsilon$ the loss")
     axes.grid(False)
-    title = "both together, with\n" + r"fixed $\mu = \alpha^D / \log(1/\epsilon)$:"
-    key = axes.legend(loc="upper left", bbox_to_anchor=(1.04, 0.6), title=title)
-    key.set_alignment("left")
+    axes.legend(loc="center left", bbox_to_anchor=(1.06, 0.5))
     return picture
 
 
 def _limits(axes: Axes) -> None:
     """The two edges that are limits, the two orders of taking them, and what each one finds."""
     thick: dict[str, Any] = {"linewidth": 7, "solid_capstyle": "butt", "clip_on": False}
-    axes.plot([0, 0.97], [1, 1], color=RED, **thick)
-    axes.plot([1, 1], [0, 0.97], color=BLUE, **thick)
-    axes.plot(1, 1, "o", markersize=15, color=GREEN, clip_on=False, zorder=5)
-    middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
-    axes.text(0.18, 0.93, r"$\epsilon \to 0$ first: rich, $\ell_{2/D}$", color=RED, **middle)
-    axes.text(0.70, 0.18, r"$\alpha \to \infty$ first: kernel, $\ell_2$", color=BLUE, **middle)
-    axes.annotate(
-        "both at once: the\nmargin of least $Q_\\mu$, from\n"
-        r"$\ell_2$ (large $\mu$) to $\ell_1$ (small $\mu$)",
-        (1.01, 0.985),
-        (1.06, 0.82),
-        color=GREEN,
-        fontsize=10,
-        annotation_clip=False,
-        arrowprops={"arrowstyle": "-", "color": GREEN},
+    rich, kernel = (
+        r"$\epsilon \to 0$ first: rich, $\ell_{2/D}$",
+        r"$\alpha \to \infty$ first: kernel, $\ell_2$",
     )
+    both = (
+        "both at once: the margin of least $Q_\\mu$,\n"
+        + r"from $\ell_2$ (large $\mu$) to $\ell_1$ (small $\mu$)"
+    )
+    axes.plot([0, 0.97], [1, 1], color=RED, label=rich, **thick)
+    axes.plot([1, 1], [0, 0.97], color=BLUE, label=kernel, **thick)
+    corner: dict[str, Any] = {"linestyle": "", "clip_on": False, "zorder": 5}
+    axes.plot(1, 1, marker="o", markersize=13, color=GREEN, label=both, **corner)
     arrow = {"arrowstyle": "-|>", "linewidth": 1.4, "mutation_scale": 14}
     for start, end, colour in (
         ((0.36, 0.22), (0.36, 0.97), RED),
         ((0.36, 0.22), (0.97, 0.22), BLUE),
     ):
         axes.annotate("", end, start, arrowprops={**arrow, "color": colour})
-    axes.plot(0.36, 0.22, "o", color=GREY, markersize=7)
-    axes.text(0.29, 0.175, "a finite run", color=GREY, **middle)
+    axes.plot(0.36, 0.22, "o", color=GREY, markersize=7, label="a finite run")
 
 
 experiment = Experiment(

@@ -129,7 +129,7 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
             Plot(
                 "how much of the bound of Lemma 12 training uses",
                 r"$\Lambda / \lambda$",
-                "share",
+                "share of the bound",
                 [Series("$|W - W(0)|$", dataset.spread, share, "points")],
             )
         ],
