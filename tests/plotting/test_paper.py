@@ -13,7 +13,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 import penchant
 from figure_checks import collisions
 from penchant.lab import Plot, Series
-from penchant.plotting import CYCLE, for_paper, panels, sheet, styled
+from penchant.plotting import CYCLE, clear_logs, for_paper, panels, sheet, styled
 from penchant.plotting.drawn_data import HEAD, table_of
 from penchant.plotting.plots import FEW
 
@@ -210,6 +210,34 @@ def test_a_legend_that_would_cover_data_goes_below_its_panel(crowded):
     again = figure.get_figheight()
     figure.draw_without_rendering()
     assert figure.get_figheight() == again
+
+
+def test_long_names_below_an_axis_are_broken_unless_they_are_turned():
+    names = ["depth 2", "analytic map", "depth 3", "unequal layers", "depth 5"]
+    for turned in (0, 90):
+        with for_paper(3.25):
+            figure, (axes,) = sheet("A title")
+            axes.plot(range(5), range(5))
+            axes.set_xticks(range(5), names, rotation=turned)
+            figure.draw_without_rendering()
+        shown = [label.get_text() for label in axes.get_xticklabels()]
+        broken = [name.replace(" map", "\nmap").replace(" layers", "\nlayers") for name in names]
+        assert shown == (names if turned else broken)
+
+
+def test_an_axis_between_two_and_five_has_plain_numbers():
+    figure, (axes, wide) = sheet("A title", widths=[4.0, 4.0])
+    axes.loglog([0.17, 0.47], [0.17, 0.47])
+    wide.loglog([0.17, 0.6], [0.17, 0.6])
+    clear_logs(figure)
+    figure.draw_without_rendering()
+
+    def shown(axes):
+        labels = axes.xaxis.get_ticklabels(which="both")
+        return [text for label in labels if (text := label.get_text())]
+
+    assert {"0.2", "0.3", "0.4"} <= set(shown(axes))
+    assert {"2 × 10⁻¹", "5 × 10⁻¹"} <= set(shown(wide))
 
 
 def test_long_names_of_rows_are_broken():

@@ -70,6 +70,11 @@ def fit(figure: Figure, page: Page) -> None:
             names = [label.get_text() for label in axes.get_yticklabels()]
             if max(map(len, names), default=0) > LONGEST:
                 axes.set_yticks(axes.get_yticks(), [wrap(name, LONGEST) for name in names])
+        if isinstance(axes.xaxis.get_major_locator(), FixedLocator):
+            names = [t.get_text() for t in axes.get_xticklabels() if not t.get_rotation()]
+            most = max(int(0.8 * wide * LETTERS / max(len(names), 1)), 6)
+            if max(map(len, names), default=0) > most and "$" not in "".join(names):
+                axes.set_xticks(axes.get_xticks(), [wrap(name, most) for name in names])
         legend = axes.get_legend()
         for text in legend.get_texts() if legend else ():
             text.set_fontsize(min(text.get_fontsize(), TYPE))

@@ -143,7 +143,8 @@ def clear_logs(figure: Figure) -> Figure:
     Matplotlib writes 2 x 10^-2, 3 x 10^-2, 4 x 10^-2, ... on an axis of about a decade, and these
     overlap. This is decided after the drawing, because it depends on the limits. Where three
     powers are in view there are no ticks between them, because their layout takes half of the time.
-    The numbers are plain text, 10⁻², which matplotlib lays out much faster than a formula.
+    The numbers are plain text, 10⁻², which matplotlib lays out much faster than a formula. Where
+    not even two of 1, 2 and 5 are in view all numbers are written, as 0.2, 0.3, 0.4.
     """
     from matplotlib.ticker import (
         FuncFormatter,
@@ -160,7 +161,10 @@ def clear_logs(figure: Figure) -> Figure:
         for axis, ends in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
             logarithmic = axis.get_scale() == "log" and min(ends) > 0  # not without any data
             if logarithmic and isinstance(axis.get_minor_formatter(), LogFormatter):
-                powers = _powers(*sorted(ends))
+                powers, low, high = _powers(*sorted(ends)), *sorted(ends)
+                if sum(_powers(low / front, high / front) for front in (1, 2, 5)) < 2:
+                    axis.set_minor_formatter(FuncFormatter(_plain))
+                    continue
                 formatter = NullFormatter() if powers >= 2 else FuncFormatter(_at_two_and_five)
                 axis.set_minor_formatter(formatter)
                 if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
@@ -173,6 +177,10 @@ def clear_logs(figure: Figure) -> Figure:
 def _powers(low: float, high: float) -> int:
     """How many powers of ten lie between two positive numbers."""
     return math.floor(math.log10(high) + 1e-9) - math.ceil(math.log10(low) - 1e-9) + 1
+
+
+def _plain(value: float, _: Any) -> str:
+    return f"{value:.3g}"
 
 
 def _at_two_and_five(value: float, _: Any) -> str:

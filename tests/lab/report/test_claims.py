@@ -260,6 +260,12 @@ def test_the_page_filters_and_opens_in_a_browser(verdicts, tmp_path):
             await expect(tab, SEARCH.format("", LISTED), all_ids)
             await tab.run("document.getElementById('open').click()")
             await expect(tab, f"{OPEN}.length", len(all_ids))
+            await tab.send("Network.setBlockedURLs", urls=["http://*", "https://*"])
+            for width in (1280, 390):
+                await tab.resize(width)
+                wide = await tab.run("document.documentElement.scrollWidth")
+                assert wide <= width, f"{wide} wide at {width}"
+            assert all(url.startswith(("file:", "data:", "about:")) for url in tab.requests)
             assert tab.complaints == []
 
     asyncio.run(visit())
