@@ -286,8 +286,8 @@ def check(
         plots=[
             log_log(
                 "how many entries completion needs",
-                "$d$",
-                "entries",
+                "size $d$ of the matrix",
+                "observed entries",
                 [
                     (
                         "least nuclear norm (mean)",

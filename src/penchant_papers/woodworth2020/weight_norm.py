@@ -14,8 +14,9 @@ from penchant.lab import (
     Dataset,
     Evidence,
     Experiment,
+    Plot,
+    Series,
     at_least,
-    log_log,
     share_at_least,
     sized,
     within,
@@ -178,12 +179,14 @@ def check(dataset: Dataset, labels: Dataset) -> Evidence:
             rf"local minimum and {hits['l1']} at the $\ell_1$ max margin, which is one in some sets"
         ],
         plots=[
-            log_log(
+            Plot(
                 "logistic loss at depth 3: where training ends",
-                "set of points, by the distance to ℓ₁",
-                "degrees + 0.001",
+                r"set of points, in the order of the distance to $\ell_1$",
+                "angle (degrees), at least 0.001",
                 [
-                    (name, np.arange(1, n + 1), labels[key][order] + 1e-3, "points")
+                    Series(
+                        name, np.arange(1, n + 1), np.maximum(labels[key][order], 1e-3), "points"
+                    )
                     for order in [np.argsort(labels.to_l1.values)]
                     for name, key in (
                         (r"to a local minimum of $|\beta|_{2/3}$", "to_local"),
@@ -191,6 +194,7 @@ def check(dataset: Dataset, labels: Dataset) -> Evidence:
                         (r"to the $\ell_1$ max margin (control)", "to_l1"),
                     )
                 ],
+                y_scale="log",
             )
         ],
     )
