@@ -156,8 +156,9 @@ def watch(
         A training batch whose statistics replace the fresh running statistics (of BatchNorm) at
         the start. Every look uses this state as it was at the start, since no optimizer moves it.
     to
-        The trackers that get every look when it happens: "wandb", "mlflow", ("tensorboard",
-        folder), or a list of these. W&B gets a separate run in the group of the open one.
+        The trackers that get every look when it happens: "wandb", "mlflow", "trackio",
+        ("tensorboard", folder), or a list of these. W&B gets a separate run in the group of the
+        open one.
     budget
         The largest share of the training time that looks may take, which is counted as five
         seconds at least; None means no limit. The set-up (compilation and the first kernel) is not

@@ -1,4 +1,4 @@
-"""Sending a record to TensorBoard, Weights & Biases or MLflow, if they are installed.
+"""Sending a record to TensorBoard, Weights & Biases, MLflow or trackio, if they are installed.
 
 penchant.watch(model, x, to="wandb")                          every look when it happens
 penchant.watch(model, x, to=("tensorboard", "runs/watch"))
@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import importlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -232,13 +232,9 @@ class Wandb(LookTracker):
         return self.run
 
     def numbers(self, new: list[StepCurve]) -> None:
-        rows: dict[float, dict[str, float]] = {}
-        for curve in new:
-            for step, value in zip(curve.steps, curve.values, strict=True):
-                rows.setdefault(float(step), {})[curve.name] = float(value)
         run = self.opened()
-        for step in sorted(rows):
-            run.log({f"{PREFIX}/step": step, **rows[step]})
+        for step, row in rows_of(new):
+            run.log({f"{PREFIX}/step": step, **row})
 
     def texts(self, sentences: dict[str, str], step: float) -> None:
         self.opened().summary.update(sentences)
@@ -273,6 +269,34 @@ class MLflow(LookTracker):
             _needed("mlflow").set_tag(name.replace("/", "."), text)
 
 
+class Trackio(LookTracker):
+    """The open run, in which every row has its own step: trackio takes rows in any order."""
+
+    def numbers(self, new: list[StepCurve]) -> None:
+        for step, row in rows_of(new):
+            self._log(row, step)
+
+    def texts(self, sentences: dict[str, str], step: float) -> None:
+        self._log(dict(sentences), step)
+
+    def _log(self, row: Mapping[str, Any], step: float) -> None:
+        try:
+            _needed("trackio").log(dict(row), step=round(step))
+        except RuntimeError:
+            raise ValueError(
+                f"{WHO}: no run of trackio is open; call trackio.init(...) before the first look"
+            ) from None
+
+
+def rows_of(new: list[StepCurve]) -> list[tuple[float, dict[str, float]]]:
+    """The numbers of several curves by their steps, in order."""
+    rows: dict[float, dict[str, float]] = {}
+    for curve in new:
+        for step, value in zip(curve.steps, curve.values, strict=True):
+            rows.setdefault(float(step), {})[curve.name] = float(value)
+    return sorted(rows.items())
+
+
 def _needed(package: str, extra: str | None = None) -> Any:
     try:
         return importlib.import_module(package)
@@ -287,4 +311,5 @@ TRACKERS: dict[str, Callable[..., LookTracker]] = {
     "tensorboard": TensorBoard,
     "wandb": Wandb,
     "mlflow": MLflow,
+    "trackio": Trackio,
 }

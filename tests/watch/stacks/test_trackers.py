@@ -3,6 +3,7 @@
 import collections
 import json
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -213,3 +214,47 @@ def test_a_resumed_run_hands_over_what_is_new(tmp_path):
     second(3, np.array([1.0, 1.0, 4.0]))
     found = [e.step for e in events(tmp_path).Scalars("watch/kernel_distance")]
     assert found == [0, 1, 2, 3]
+
+
+# trackio
+
+
+class Rows:
+    """In the place of trackio, whose `log` starts a server: one open run, or none."""
+
+    def __init__(self):
+        self.rows, self.open = [], True
+
+    def log(self, metrics, step=None):
+        if not self.open:
+            raise RuntimeError("Call trackio.init() before trackio.log().")
+        self.rows.append((step, metrics))
+
+
+@pytest.fixture
+def trackio(monkeypatch):
+    held = Rows()
+    monkeypatch.setitem(sys.modules, "trackio", held)
+    return held
+
+
+@pytest.mark.parametrize("to", ["trackio", None], ids=["live", "by reports alone"])
+def test_trackio_has_every_look_once_at_its_step(to, trackio, capsys):
+    watch = trained(to, report=lambda watch: watch.report(to="trackio"), reports=(10, 20))
+    looks = [(step, row) for step, row in trackio.rows if "watch/kernel_distance" in row]
+    truth = expected(watch)
+    assert [step for step, _ in looks] == LOOKS
+    assert [r["watch/kernel_distance"] for _, r in looks] == pytest.approx(list(truth.values()))
+    losses = [step for step, row in trackio.rows if "watch/metrics/train_loss" in row]
+    assert losses == list(range(1, 21))
+    assert any("kernel" in str(row.get("watch/regime", "")) for _, row in trackio.rows)
+
+
+def test_trackio_without_a_run_is_a_failure_and_training_goes_on(trackio):
+    trackio.open = False
+    w, x = np.ones(3), np.eye(3)
+    watch = penchant.watch(lambda w, x: x @ w**2, x, parameters=w, to="trackio", budget=None)
+    watch(1, 2 * w)
+    (failure,) = watch.failures
+    assert "no run of trackio is open; call trackio.init(...)" in failure.sentence
+    assert watch.dataset.sizes["time"] == 2
