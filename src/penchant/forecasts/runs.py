@@ -1,4 +1,4 @@
-"""Prediction of the predictor that gradient steps on w+^2 - w-^2 select, before training."""
+"""Prediction of the predictor that gradient steps on F(w+) - F(w-) select, before training."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from penchant.arguments import Array
 from penchant.door import Invalid, door
 from penchant.forecasts.mean_steps import Gains, MeanSteps, Seen
 from penchant.models.diagonal import DiagonalNet
+from penchant.models.reparametrized import Reparametrized
+from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
 from penchant.records import Kind, Outcome, Record, Unsolved
+from penchant.regularizers.derive.derived import Derived
 from penchant.regularizers.q import Q
 from penchant.threads import on_one_blas_thread
 from penchant.training import stop as stopping
@@ -33,13 +36,7 @@ STAGE = 1 - math.sqrt(0.5)  # of ROS2 (Verwer et al. 1999), of order 2 with any 
 MOST = 10_000  # the most steps of the integration
 HOPELESS = 4.0  # times the size of steps at which predictions fail
 LARGEST, LEAST = 1e50, -600.0  # of the data, and of log w+ w-
-# The interval of a coordinate: 1.645 standard deviations, those over seeds and those of the errors
-# of the integration and of the next order, as shares of the fall. The three are independent, so
-# that squares add. The shares are fitted on 480 coordinates (8 samples of 20 features; batches of
-# 1, 2 and 4, decay, label noise; 0.3 and 0.9 of the largest rate; 14 seeds each). On others (6 and
-# 12 samples; up to 0.97 of that rate) they hold 95% of the scales, and less than half of the runs
-# for 1 coordinate of 200, next to the largest rate.
-DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.01, 0.05
+DEVIATIONS = 1.645  # of the interval of a coordinate: nine of ten
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -49,9 +46,13 @@ class PredictedRun(Record):
     Attributes
     ----------
     regularizer
-        Q of depth 2 with the effective scale as its shape, and with the tilt of the steps.
+        Q with the effective scale as its shape, and with the tilt of the steps; for other maps what
+        `derive` makes of the effective start.
     predictor
         The predictor at the end.
+    scale
+        The effective scale of each coordinate: the shape of Q; for other maps the geometric mean of
+        the effective starts of w+ and w-.
     low
         The lower end of the interval that holds the scale of a coordinate in nine of ten runs.
     high
@@ -77,8 +78,9 @@ class PredictedRun(Record):
     (0, True)
     """
 
-    regularizer: Q
+    regularizer: Q | Derived
     predictor: Array
+    scale: Array
     low: Array
     high: Array
     steps: int
@@ -88,12 +90,16 @@ class PredictedRun(Record):
 
 
 class MeanState(NamedTuple):
-    """The dual variable, log(w+ w-), the tilt, and the variance of log(w+ w-) over seeds."""
+    """The dual variable, log(w+ w-), the tilt, and the variance of log(w+ w-) over seeds.
+
+    `fallen` is how far gradients have brought log(w+ w-) down.
+    """
 
     nu: Array
     c: Array
     tilt: Array
     variance: Array
+    fallen: Array
 
 
 class Now(NamedTuple):
@@ -133,12 +139,13 @@ def predict_run(
     Parameters
     ----------
     model
-        DiagonalNet of depth 2.
+        A signed DiagonalNet of any depth, or a signed Reparametrized model of one parameter.
     problem
-        The regression.
+        A Regression or a Classification.
     method
-        GradientDescent without momentum, with any weight decay and label noise; or one of
-        these in Scheduled.
+        GradientDescent with any momentum, label noise and, for DiagonalNet, weight decay; or one
+        of these in Scheduled. Plain steps of depth 2 on a regression are summed exactly, all else
+        to the third order of a step, and to the second with momentum.
     stop
         Steps, Epochs or Time.
     batch
@@ -169,20 +176,20 @@ def predict_run(
     >>> bool(((predicted.low < scale) & (scale < predicted.high)).mean() > 0.8)
     True
     """
-    pieces, start = mean_system(model, problem, method, stop, batch)
-    worst, state, taken, fallen, highest = Worst(), start, 0, start.c, 0.0
+    pieces, state = mean_system(model, problem, method, stop, batch)
+    worst, taken, highest = Worst(), 0, 0.0
     for mean, steps in pieces:
-        highest = max(highest, mean.rate)
-        for now in _states(mean, state, steps):
+        highest = max(highest, mean.learning_rate)
+        for now in _states(mean, state, steps, taken):
             if now.fresh:
-                worst = _worse(worst, mean, now.gains, taken + round(now.t / mean.rate))
+                worst = _worse(worst, mean, now, taken + round(now.t / mean.rate))
                 if worst.share > HOPELESS:
                     raise Invalid(
                         f"{worst.reason} at step {worst.fails_at}, far from what can be "
                         f"predicted; take a learning rate below {highest / worst.share:.2g}"
                     )
-        state, taken, fallen = now.state, taken + steps, fallen + 2 * math.log(mean.shrink) * steps
-    return _predicted(state, now.seen, worst, fallen - state.c, taken, highest)
+        state, taken = now.state, taken + steps
+    return _predicted(mean, now, worst, taken, highest)
 
 
 def mean_path(
@@ -190,14 +197,19 @@ def mean_path(
 ) -> tuple[Array, Array]:
     """Times, and the mean predictors of a run at these times, one row each."""
     pieces, state = mean_system(model, problem, method, stop, batch)
-    begin = 0.0
+    if type(pieces[0][0]) is not MeanSteps:
+        raise Invalid(
+            "the mean path is known for steps of GradientDescent without momentum on"
+            f" w+^2 - w-^2, DiagonalNet(depth=2), and a regression, got {method!r} on {model!r}"
+        )
+    begin, taken = 0.0, 0
     points: list[tuple[float, Array]] = []
     for mean, steps in pieces:
         parts = max(1, PIECES // len(pieces))
-        for now in _states(mean, state, steps, pieces=parts):
+        for now in _states(mean, state, steps, taken, parts):
             if now.t > 0 or not points:  # a piece begins where the last one ended
                 points.append((begin + now.t, now.seen.beta))
-        begin, state = begin + now.t, now.state
+        begin, taken, state = begin + now.t, taken + steps, now.state
     times, predictors = zip(*points, strict=True)
     return np.array(times), np.array(predictors)
 
@@ -208,11 +220,7 @@ def mean_system(
     """The mean steps of the checked arguments, their number, and their start."""
     method = method.method if isinstance(method, EffectiveScale) else method
     whole, method = method, method.method if isinstance(method, Scheduled) else method
-    _refuse(method, model)
-    if not isinstance(problem, Regression):
-        raise Invalid(f"the problem must be a Regression, got {type(problem).__name__}")
-    if not method.scheme.clock.steady:
-        raise Invalid(f"the learning rate must be fixed, got {method!r}")
+    _refuse(method, model, problem)
     largest = max(float(part) for v in (problem.X, problem.y) for part in (v.max(), -v.min()))
     if largest > LARGEST:
         raise Invalid(f"entries of X and y must be below {LARGEST:g}, got {largest:.3g}")
@@ -224,71 +232,109 @@ def mean_system(
     pieces = [Piece(steps, method.learning_rate, 1.0)]
     if isinstance(whole, Scheduled):
         pieces = whole.clock.pieces(steps)
-    means = [
-        MeanSteps(
-            problem.X,
-            problem.y,
-            2.0 if problem.loss == "squares" else 1.0,
-            rate=piece.rate,
-            decay=method.weight_decay * piece.decay,
-            batch=problem.samples if size.size is None else size.size,
-            label_noise=method.label_noise,
-        )
-        for piece in pieces
-    ]
-    c, tilt = _start(model, problem.dimension)
-    if c.min() < LEAST:
-        raise Invalid(
-            f"steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
-        )
-    start = MeanState(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
+    batch = problem.samples if size.size is None else size.size
+    means = [_mean_steps(model, problem, method, piece, batch) for piece in pieces]
+    c, tilt = _start(means[0], model, problem.dimension)
+    zero = np.zeros_like(c)
+    start = MeanState(np.zeros(problem.samples), c, tilt, zero, zero)
     return [(mean, piece.steps) for mean, piece in zip(means, pieces, strict=True)], start
 
 
-def _refuse(method: Any, model: Any) -> None:
+def _mean_steps(model: Any, problem: Any, method: Any, piece: Piece, batch: int) -> MeanSteps:
+    """The exact sums at depth 2 where there are any, and expansions for all else."""
+    given = {"rate": piece.rate, "decay": method.weight_decay * piece.decay, "batch": batch}
+    given["label_noise"] = method.label_noise
+    squares = isinstance(problem, Regression)
+    if squares and not method.momentum and isinstance(model, DiagonalNet) and model.depth == 2:
+        return MeanSteps(problem.X, problem.y, 2.0 if problem.loss == "squares" else 1.0, **given)
+    from penchant.forecasts.mean_lines import MeanLines
+
+    momentum = method.momentum
+    return MeanLines(problem.X, problem.y, problem.loss, model, momentum=momentum, **given)
+
+
+def _refuse(method: Any, model: Any, problem: Any) -> None:
     """Raises an error unless there is a theory of the mean of these steps."""
-    if not (isinstance(method, GradientDescent) and not method.momentum):
+    if not isinstance(method, GradientDescent) or method.nesterov:
         raise Invalid(
-            f"only steps of GradientDescent without momentum can be predicted, got {method!r}"
+            f"only steps of GradientDescent without nesterov can be predicted, got {method!r}"
         )
-    if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
-        raise Invalid(f"needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
+    if not method.scheme.clock.steady:
+        raise Invalid(f"the learning rate must be fixed, got {method!r}")
+    pair = isinstance(model, DiagonalNet | Reparametrized) and model.signed
+    if not (pair and model.copies == 2):
+        raise Invalid(
+            "needs F(w+) - F(w-) of a map of one parameter, a signed DiagonalNet or Reparametrized,"
+            f" got {model!r}"
+        )
+    if not isinstance(problem, Regression | Classification):
+        raise Invalid(
+            f"the problem must be a Regression or a Classification, got {type(problem).__name__}"
+        )
+    if method.label_noise and isinstance(problem, Classification):
+        raise Invalid("label_noise is added to the labels of a regression; leave it out")
+    if method.weight_decay and isinstance(model, Reparametrized):
+        raise Invalid(
+            "decay moves the effective start of a map along no law that is known here; take a"
+            " DiagonalNet or leave weight_decay out"
+        )
 
 
-def _start(model: DiagonalNet, dimension: int) -> tuple[Array, Array]:
-    if model.log_alpha is not None:
+def _start(mean: MeanSteps, model: Any, dimension: int) -> tuple[Array, Array]:
+    """c and tilt before the first step: of the weights at depth 2, else counted from the start."""
+    depth = getattr(model, "depth", None)
+    if depth is not None and model.log_alpha is not None:
         shape = np.log(np.abs(model.shape_for(dimension)))
-        return 2 * (model.log_alpha + shape), np.zeros(dimension)
-    plus, minus = np.log(np.abs(np.split(model.start(dimension), 2)))
-    return plus + minus, plus - minus
+        c, tilt = 2 * (model.log_alpha + shape), np.zeros(dimension)
+        if c.min() < LEAST / max(1, depth - 2):
+            raise Invalid(
+                f"steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
+            )
+    elif depth is not None:
+        weights = np.split(model.start(dimension), 2)
+        if depth > 2 and min(part.min() for part in weights) <= 0:
+            raise Invalid(f"at depth {depth} the weights of the start must be > 0")
+        plus, minus = np.log(np.abs(weights))
+        c, tilt = plus + minus, plus - minus
+    if type(mean) is MeanSteps:
+        return c, tilt
+    return np.zeros(dimension), np.zeros(dimension)
 
 
-def _predicted(
-    state: MeanState, seen: Seen, worst: Worst, fallen: Array, steps: int, rate: float
-) -> PredictedRun:
-    inexact = (INTEGRATION + NEXT_ORDER * worst.share**2) * fallen
-    doubt = DEVIATIONS * np.sqrt(state.variance + inexact**2) / 2
-    logs = (state.c / 2 + shift for shift in (-doubt, 0.0, doubt))
+def _predicted(mean: MeanSteps, now: Now, worst: Worst, steps: int, rate: float) -> PredictedRun:
+    state, end = now.state, mean.end(now.state.c, now.state.tilt)
+    inexact = mean.inexact(worst.share) * state.fallen
+    doubt = DEVIATIONS * np.sqrt(state.variance + inexact**2) * end.slope
+    logs = (end.log_scale + shift for shift in (-doubt, 0.0, doubt))
     low, scale, high = (np.exp(np.clip(log, -700, 700)) for log in logs)
     words = [math.exp(float(np.log(values).mean())) for values in (scale, low, high)]
     sentence = "the mean scale ends at {:.4g}, between {:.4g} and {:.4g}".format(*words)
     if worst.fails_at is not None:
         sentence += f"; from step {worst.fails_at} on this may be wrong, since {worst.reason}"
-    q = Q(2, alpha=1.0, shape=scale, tilt=state.tilt)
     fails_from = rate / worst.share if worst.share else math.inf
-    return PredictedRun(q, seen.beta, low, high, steps, worst.fails_at, fails_from, sentence)
+    beta = now.seen.beta
+    return PredictedRun(
+        end.regularizer, beta, scale, low, high, steps, worst.fails_at, fails_from, sentence
+    )
 
 
-def _states(mean: MeanSteps, state: MeanState, steps: int, pieces: int = 1) -> Iterator[Now]:
-    """States from the start to the last step, by linearly implicit steps of the flow of means."""
+def _states(
+    mean: MeanSteps, state: MeanState, steps: int, taken: int, pieces: int = 1
+) -> Iterator[Now]:
+    """States from the start to the last step, by linearly implicit steps of the flow of means.
+
+    Before them the run has taken `taken` steps.
+    """
     end, t = steps * mean.rate, 0.0
+    mean.begin(taken * mean.rate, 0.0)
     mean.refresh(mean.seen(*state[:3]).weight)
     seen = mean.seen(*state[:3])
-    gains = mean.gains(seen.used)
+    gains = mean.gains(seen.used, turns=seen.turns)
     yield Now(t, state, seen, gains, fresh=True)
     dt = 0.75 / max(mean.speed * float(np.abs(seen.used @ mean.X).max()), 1e-300)
     for _ in range(MOST):
-        dt = min(dt, end / pieces, end - t)
+        dt = min(dt, end / pieces, end - t, mean.longest)
+        mean.begin(taken * mean.rate + t, dt)
         error, moved = _step(mean, state, seen, gains, dt)
         change = 0.9 * math.sqrt(TOLERANCE / max(error, 1e-30))
         if not error < TOLERANCE:
@@ -309,11 +355,12 @@ def _step(
     mean: MeanSteps, state: MeanState, seen: Seen, gains: Gains, dt: float
 ) -> tuple[float, tuple[MeanState, Seen, Gains]]:
     """One step of ROS2 for nu, of the mean rates for the rest, and the error of both."""
-    nu, c, tilt, variance = state
-    factors, pivots, _ = dgetrf(mean.implicit(STAGE * dt))
+    nu, c, tilt, variance, fallen = state
+    factors, pivots, _ = dgetrf(mean.implicit(STAGE * dt, seen.bend))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # how the drift changes by the motion of c and the tilt
-        push = mean.used(mean.X @ (seen.beta * gains.c + seen.weight * gains.tilt), mean.own)
+        turn = seen.bend * (mean.X @ (seen.lean * gains.c + seen.weight * gains.tilt))
+        push = mean.used(turn, mean.own, seen.bend)
         push *= -mean.speed * STAGE * dt
         first, _ = dgetrs(factors, pivots, push - mean.speed * seen.used)
         ahead = c + dt * gains.c, tilt + dt * gains.tilt
@@ -323,12 +370,15 @@ def _step(
         new = mean.seen(nu, *ahead)
         # the mean residual of the step, which has brought nu from one end to the other
         residual = (state.nu - nu) / (mean.speed * dt)
-        mean_gains = mean.gains(residual, *_powers(seen.used, new.used))
+        turns = None if seen.turns is None else (seen.turns + new.turns) / 2
+        mean_gains = mean.gains(residual, *_powers(seen.used, new.used), turns)
+        grown = math.exp(min(mean_gains.growth * dt, 300.0))
         moved = MeanState(
             nu,
             c + dt * mean_gains.c,
             tilt + dt * mean_gains.tilt,
-            variance + dt * mean_gains.variance,
+            grown * grown * variance + dt * mean_gains.variance,
+            grown * fallen + dt * mean_gains.fall,
         )
         missed = [new_end - old for new_end, old in zip(moved[1:3], ahead, strict=True)]
         if max(float(np.abs(each).max()) for each in missed) > CLOSE:
@@ -349,14 +399,15 @@ def _powers(old: Array, new: Array) -> tuple[float, float]:
     return second / first**2, third / first**3
 
 
-def _worse(worst: Worst, mean: MeanSteps, gains: Gains, step: int) -> Worst:
+def _worse(worst: Worst, mean: MeanSteps, now: Now, step: int) -> Worst:
     """The worse of `worst` and the present state."""
-    strain, coordinate = mean.strain(), int(gains.largest.argmax())
-    largest = float(gains.largest[coordinate])
+    sizes = now.gains.largest
+    strain, coordinate = mean.strain(now.seen.bend), int(sizes.argmax())
+    largest = float(sizes[coordinate])
     share = max(worst.share, strain, largest)
     if worst.fails_at is not None or max(strain, largest) < 1:
         return worst._replace(share=share)
     reason = f"steps are {strain / 2:.2g} of those that diverge"
     if largest >= 1:
-        reason = f"2 learning_rate |gradient| comes to {largest:.2g} in coordinate {coordinate}"
+        reason = f"{mean.size} comes to {largest:.2g} in coordinate {coordinate}"
     return Worst(share, step, reason)

@@ -19,6 +19,7 @@ paper = Paper(
         "beyond-central-flow": "central_flow",
         "beyond-clock": "clock",
         "beyond-design": "inverse_design",
+        "beyond-predict-run": "predicted_runs",
         "beyond-greedy-rank": "greedy_rank",
         "beyond-imbalance": "imbalance",
         "beyond-saddles": "saddles",

@@ -109,7 +109,7 @@ def test_what_is_left_out_is_of_second_order(monkeypatch):
 
     first, second = wrong(0.012), wrong(0.006)
     assert first / second > 3.2
-    monkeypatch.setattr(MeanSteps, "used", lambda self, residual, own: residual)
+    monkeypatch.setattr(MeanSteps, "used", lambda self, residual, own, bend: residual)
     assert wrong(0.012) / wrong(0.006) < 2.5  # the flow alone is wrong in first order
 
 
@@ -175,25 +175,53 @@ def test_it_says_from_where_on_it_fails():
     ("model", "problem", "method", "stop", "words"),
     [
         (
-            penchant.DiagonalNet(3, alpha=0.1),
+            penchant.DiagonalNet(2, alpha=0.1, signed=False),
             PROBLEM,
             penchant.GradientDescent(0.1),
             penchant.Steps(1),
-            "w\\+\\^2 - w",
+            "of a map of one parameter",
+        ),
+        (
+            penchant.models.Reparametrized(lambda u, v: u * v, start=(1.0, 0.5)),
+            PROBLEM,
+            penchant.GradientDescent(0.1),
+            penchant.Steps(1),
+            "of a map of one parameter",
+        ),
+        (
+            penchant.models.Reparametrized(lambda w: w**2, start=0.1),
+            PROBLEM,
+            penchant.GradientDescent(0.1, weight_decay=0.1),
+            penchant.Steps(1),
+            "leave weight_decay out",
         ),
         (
             NET,
             penchant.problems.three_points("3b"),
+            penchant.GradientDescent(0.1, label_noise=0.1),
+            penchant.Steps(1),
+            "leave it out",
+        ),
+        (
+            NET,
+            penchant.problems.low_rank_completion(samples=3, dimension=2, rank=1),
             penchant.GradientDescent(0.1),
             penchant.Steps(1),
-            "must be a Regression",
+            "must be a Regression or a Class",
+        ),
+        (
+            penchant.DiagonalNet(3, start=(np.full(30, 0.1), np.full(30, -0.1))),
+            PROBLEM,
+            penchant.GradientDescent(0.1),
+            penchant.Steps(1),
+            "must be > 0",
         ),
         (
             NET,
             PROBLEM,
-            penchant.GradientDescent(0.1, momentum=0.9),
+            penchant.GradientDescent(0.1, momentum=0.9, nesterov=True),
             penchant.Steps(1),
-            "GradientDescent without momentum",
+            "GradientDescent without nesterov",
         ),
         (NET, PROBLEM, penchant.Adam(0.1), penchant.Steps(1), "only steps of GradientDescent"),
         (
