@@ -60,6 +60,14 @@ def test_the_mean_scale_of_a_trained_recipe_is_the_wanted_one(method, alpha, bat
     assert plan.sentence.startswith("learning rate")
 
 
+def test_a_deeper_net_ends_at_its_target_too():
+    target = penchant.Q(3, alpha=0.1)
+    plan = design(PROBLEM, target, steps=20_000)
+    end = penchant.train(**plan.arguments).predictor
+    wanted = penchant.interpolate(PROBLEM, target).beta
+    assert np.abs(end - wanted).max() < 0.01 * np.abs(wanted).max()
+
+
 def test_a_shape_is_wanted_and_kept():
     shape = np.linspace(0.5, 2.0, 20)
     plan = design(PROBLEM, penchant.Q(2, alpha=0.02, shape=shape), steps=8000)

@@ -121,8 +121,8 @@ class Wish(NamedTuple):
             run = predict_run(self.model, self.problem, method, batch=self.batch, stop=stop)
         except (ValueError, NumericalError):
             return None
-        q, target, y = run.regularizer, self.target, self.problem.y
-        above = q.log_alpha - target.log_alpha + np.log(q.weights / target.weights).mean()
+        target, y = self.target, self.problem.y
+        above = np.log(run.scale / target.weights).mean() - target.log_alpha
         residual = np.linalg.norm(self.problem.X @ run.predictor - y) / np.linalg.norm(y)
         return Reach(method, run, float(above), bool(residual <= FITTED))
 
@@ -279,7 +279,7 @@ def _evened(wish: Wish, knob: str) -> tuple[Wish, Reach]:
     """The same with a start of a shape from which all coordinates end at the target."""
     reach = _searched(wish, knob)
     for _ in range(ROUNDS):
-        apart = np.log(reach.prediction.regularizer.weights / wish.target.weights)
+        apart = np.log(reach.prediction.scale / wish.target.weights)
         apart -= apart.mean()
         if np.abs(apart).max() <= EVEN:
             break

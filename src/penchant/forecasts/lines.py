@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -68,11 +68,12 @@ class MapLine(Line):
         self.starts, self.kinds = np.unique(start, return_inverse=True)
 
     @functools.cached_property
-    def walked(self) -> list[dict[float, object]]:
+    def walked(self) -> list[dict[float, Any]]:
+        """Both ways from every start."""
         return [{way: self._walk(start, way) for way in (-1.0, 1.0)} for start in self.starts]
 
     @functools.cached_property
-    def derivatives(self) -> object:
+    def derivatives(self) -> Any:
         """The compiled second and third derivative of the map."""
         second = jax.grad(jax.grad(self.model.map))
         return jax.jit(jax.vmap(lambda w: (second(w), jax.grad(second)(w))))
@@ -80,7 +81,7 @@ class MapLine(Line):
     def _slope(self, w: Array) -> Array:
         return self.model.line.evaluate(np.reshape(w, (-1, 1)))[1][:, 0]
 
-    def _walk(self, start: float, way: float) -> object:
+    def _walk(self, start: float, way: float) -> Any:
         """A dense solution from the start until the parameter or its speed leaves its range."""
         top = FAR * (1 + abs(start))
 

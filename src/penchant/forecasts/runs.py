@@ -123,8 +123,8 @@ class Worst(NamedTuple):
 @on_one_blas_thread
 @door
 def predict_run(
-    model: DiagonalNet,
-    problem: Regression,
+    model: DiagonalNet | Reparametrized,
+    problem: Regression | Classification,
     method: Any,
     *,
     stop: Any,
@@ -370,7 +370,9 @@ def _step(
         new = mean.seen(nu, *ahead)
         # the mean residual of the step, which has brought nu from one end to the other
         residual = (state.nu - nu) / (mean.speed * dt)
-        turns = None if seen.turns is None else (seen.turns + new.turns) / 2
+        turns = None
+        if seen.turns is not None and new.turns is not None:
+            turns = (seen.turns + new.turns) / 2
         mean_gains = mean.gains(residual, *_powers(seen.used, new.used), turns)
         grown = math.exp(min(mean_gains.growth * dt, 300.0))
         moved = MeanState(

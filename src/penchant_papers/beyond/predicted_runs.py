@@ -119,7 +119,8 @@ def scale_of(path: Any, model: DiagonalNet | Reparametrized) -> Array:
     if isinstance(model, DiagonalNet):
         q: Any = effective_regularizer(path)
         return np.asarray(q.shape)
-    starts = effective_regularizer(path, model).starts  # type: ignore[union-attr]
+    derived: Any = effective_regularizer(path, model)
+    starts = derived.starts
     return np.sqrt(np.abs(starts.plus * starts.minus)).ravel()
 
 
