@@ -16,22 +16,21 @@ from penchant.plotting import BLACK, CYCLE, sheet, styled
 problem = penchant.problems.sparse_regression(15, 40, sparsity=3, seed=2)
 net, rate = penchant.DiagonalNet(2, alpha=0.03), 0.031
 steps = 400
-every = {"record": penchant.record.At(steps=range(steps + 1))}
-descent = penchant.train(
-    net, problem, penchant.GradientDescent(rate, check=False), stop=penchant.Steps(steps), **every
-)
 times = rate * np.arange(1, steps + 1)
+descent = penchant.GradientDescent(rate, check=False)
 given = {"stop": penchant.Time(rate * steps), "record": penchant.record.At(times=times)}
-central = penchant.train(net, problem, penchant.methods.CentralFlow(rate), **given)
-flow = penchant.train(net, problem, penchant.DualFlow(), **given)
-end = penchant.train(
-    net, problem, penchant.GradientDescent(rate, check=False), stop=penchant.Steps(20_000)
-).predictor
+runs = {
+    "descent": penchant.train(
+        net, problem, descent, stop=given["stop"], record=penchant.record.At(steps=range(steps))
+    ),
+    "central flow": penchant.train(net, problem, penchant.methods.CentralFlow(rate), **given),
+    "gradient flow": penchant.train(net, problem, penchant.DualFlow(), **given),
+}
+end = penchant.train(net, problem, descent, stop=penchant.Time(rate * 20_000)).predictor
 
 with styled():
     picture, (axes,) = sheet("The central flow ends near the end of descent")
-    runs = (("descent", descent), ("central flow", central), ("gradient flow", flow))
-    for k, (name, path) in enumerate(runs):
+    for k, (name, path) in enumerate(runs.items()):
         data = path.dataset
         far = np.linalg.norm(data.predictor - end, axis=1) / np.linalg.norm(end)
         colour = (BLACK, CYCLE[1], CYCLE[0])[k]

@@ -22,7 +22,7 @@ def quartic(w: Any) -> Any:
     return w**2 + w**4
 
 
-class RunKind(NamedTuple):
+class WideRun(NamedTuple):
     """What is trained, and how."""
 
     model: DiagonalNet | Reparametrized
@@ -35,26 +35,26 @@ class RunKind(NamedTuple):
 
 CUBIC = DiagonalNet(3, alpha=0.3)
 KINDS = {
-    "depth 3": RunKind(CUBIC, 1),
-    "w² + w⁴": RunKind(Reparametrized(quartic, start=0.3), 2),
-    "momentum": RunKind(DiagonalNet(2, alpha=0.1), 1, momentum=0.9),
-    "depth 3, momentum, exp": RunKind(CUBIC, 2, loss="exp", momentum=0.8),
-    "logistic": RunKind(DiagonalNet(2, alpha=0.3), 1, loss="logistic", time=30.0),
-    "depth 3, schedules": RunKind(CUBIC, 2, decay=0.03),
+    "depth 3": WideRun(CUBIC, 1),
+    "w² + w⁴": WideRun(Reparametrized(quartic, start=0.3), 2),
+    "momentum": WideRun(DiagonalNet(2, alpha=0.1), 1, momentum=0.9),
+    "depth 3, momentum, exp": WideRun(CUBIC, 2, loss="exp", momentum=0.8),
+    "logistic": WideRun(DiagonalNet(2, alpha=0.3), 1, loss="logistic", time=30.0),
+    "depth 3, schedules": WideRun(CUBIC, 2, decay=0.03),
 }
 FAINT, ROUNDS = 1e-4, 3  # a learning rate far below the limit, and estimates of the limit from it
 SHARE = 0.8  # of the learning rate from which on predictions fail
 COVERED, NEAR = 0.75, 0.3  # of nine of ten scales; of the mean fall of a kind
 
 
-def data_of(kind: RunKind, seed: int) -> Regression | Classification:
+def data_of(kind: WideRun, seed: int) -> Regression | Classification:
     problem = sparse_regression(8, 20, sparsity=2, noise=0.1, seed=seed)
     if kind.loss == "squares":
         return problem
     return Classification(problem.X, np.where(problem.y > 0, 1.0, -1.0), loss=kind.loss)
 
 
-def run_of(kind: RunKind, rate: float, momentum: float) -> tuple[Any, int]:
+def run_of(kind: WideRun, rate: float, momentum: float) -> tuple[Any, int]:
     """The method at a learning rate of the flow, and its number of steps."""
     steps = round(kind.time / rate)
     plain = GradientDescent(
@@ -198,7 +198,7 @@ def draw(dataset: Dataset) -> Figure:
     b.axvline(0.9, color=BLACK, linewidth=1.2)
     b.set_yticks(range(len(names)), names)
     b.set(xlabel="share of scales in their interval", xlim=(-0.03, 1.03))
-    b.set(title="intervals of nine of ten")
+    b.set(ylabel="kind of run", title="intervals of nine of ten")
     return picture
 
 
