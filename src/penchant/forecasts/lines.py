@@ -28,7 +28,7 @@ class LinePoint(NamedTuple):
     third: Array
 
 
-class Line(abc.ABC):
+class GradientLine(abc.ABC):
     """The gradient lines of all coordinates, each from its start at u = 0."""
 
     @abc.abstractmethod
@@ -36,7 +36,7 @@ class Line(abc.ABC):
         """The points at these times, one per coordinate; NaN beyond the ends of a line."""
 
 
-class PowerLine(Line):
+class PowerLine(GradientLine):
     """The lines of w^D: log w moves by 2 u for D = 2, and w^(2-D) by -D (D-2) u above."""
 
     def __init__(self, depth: int, start: Array) -> None:
@@ -60,7 +60,7 @@ class PowerLine(Line):
             )
 
 
-class MapLine(Line):
+class MapLine(GradientLine):
     """The lines of a map of one parameter, integrated once from every start that differs."""
 
     def __init__(self, model: Reparametrized, start: Array) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 
 from penchant.arguments import Array
-from penchant.forecasts.lines import Line, MapLine, PowerLine
+from penchant.forecasts.lines import GradientLine, MapLine, PowerLine
 from penchant.forecasts.mean_steps import DEVIATIONS, End, Gains, MeanSteps, Seen, total
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.reparametrized import Reparametrized
@@ -67,7 +67,7 @@ class MeanLines(MeanSteps):
         if momentum:
             self._remember(momentum, -(-len(y) // batch))
         half = np.split(model.start(X.shape[1]), 2)
-        self.lines: list[Line] = (
+        self.lines: list[GradientLine] = (
             [MapLine(model, start) for start in half]
             if isinstance(model, Reparametrized)
             else [PowerLine(model.depth, np.abs(start)) for start in half]

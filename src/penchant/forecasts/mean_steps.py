@@ -73,7 +73,7 @@ class Gains(NamedTuple):
     growth: float = 0.0
 
 
-class Moments(NamedTuple):
+class StepMoments(NamedTuple):
     """The mean gradient g with its mean square and cube, and variance and skew of what is drawn.
 
     `noise` is the part of the variance that comes from the labels, and `orders` the variance of g^2
@@ -222,7 +222,7 @@ class MeanSteps:
         largest = k * (np.abs(g) + DEVIATIONS * np.sqrt(np.maximum(spread, 0.0)))
         return Gains(c, tilt, (k**4 / self.rate) * orders, largest, fall)
 
-    def moments(self, used: Array, square: float, cube: float) -> Moments:
+    def moments(self, used: Array, square: float, cube: float) -> StepMoments:
         """The moments of the gradient in beta over the draws of a step."""
         f, N = self.factor, self.samples
         size = np.abs(used).max() or np.float64(1.0)
@@ -244,7 +244,7 @@ class MeanSteps:
             noise = self._noise()
             variance = variance + self._noises(g2, spread, noise, r2, size)
             spread = spread + noise
-        return Moments(g, g2, g3, spread, skew, variance, noise)
+        return StepMoments(g, g2, g3, spread, skew, variance, noise)
 
     def _orders(self, squares: Array, r2: Array, scale: float) -> Array:
         """The variance of g^2 in one step that the draw of the batches and their order cause."""
