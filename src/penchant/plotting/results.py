@@ -322,9 +322,9 @@ def _regimes(axes: Axes, kernel: float, rich: float) -> None:
     """Dotted lines: below the one a measure speaks for the kernel regime, above the other rich."""
     for limit, text, up in ((kernel, "kernel regime", False), (rich, "rich", True)):
         axes.axhline(limit, color=GREY, linestyle=":", linewidth=1)
-        place: dict[str, Any] = {"xytext": (-2, 2 if up else -2), "textcoords": "offset points"}
-        place |= {"va": "bottom" if up else "top", "ha": "right", "color": GREY}
-        axes.annotate(text, (1.0, limit), xycoords=("axes fraction", "data"), **place)
+        place: dict[str, Any] = {"xytext": (2, 2 if up else -2), "textcoords": "offset points"}
+        place |= {"va": "bottom" if up else "top", "ha": "left", "color": GREY}
+        axes.annotate(text, (0.0, limit), xycoords=("axes fraction", "data"), **place)
 
 
 def _spans_decades(times: Array) -> bool:
