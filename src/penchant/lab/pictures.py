@@ -56,7 +56,7 @@ def keep_picture(file: Path, key: str, draw: Callable[[], Figure]) -> bytes:
 
 
 DPI = 80  # of a picture as a page shows it, about as many points as it is wide there
-COLOURS = 40  # of lines and of the rims of letters: a third of the bytes of all of them
+COLOURS = 48  # of lines and of the rims of letters: a third of the bytes of all of them
 
 
 def small_image(figure: Figure) -> bytes:
