@@ -204,6 +204,13 @@ class Path(LabelledResult):
         return float(self.dataset.log_loss.values[-1])
 
     @property
+    def error(self) -> float:
+        """The largest error of an exact flow along the path, over the largest entry."""
+        if "error" not in self.dataset:
+            raise AttributeError("Path.error: not measured; use an exact flow with certify=True")
+        return float(self.dataset.error.values.max())
+
+    @property
     def predictor(self) -> Array:
         """The linear predictor at the end, a vector or a matrix."""
         return self._last("predictor", "the model has no linear predictor; see predictions")

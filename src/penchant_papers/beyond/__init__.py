@@ -17,6 +17,7 @@ paper = Paper(
         "beyond-attention": "nets.attention",
         "beyond-balanced-linear": "balanced_linear",
         "beyond-central-flow": "central_flow",
+        "beyond-certified": "certified",
         "beyond-clock": "clock",
         "beyond-design": "inverse_design",
         "beyond-predict-run": "predicted_runs",

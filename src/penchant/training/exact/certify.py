@@ -14,20 +14,27 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.models.factorization import Factorization
 from penchant.problems.matrix_problem import Completion, MatrixProblem
 from penchant.problems.regression import Regression
 from penchant.records import Kind, Outcome
 from penchant.training.exact.loss import log_sum_of_squares
+from penchant.training.exact.matrices.system import KEPT, kept_sign
 
 MANY = 1000.0  # errors of a flow are some tens of times its rtol
 LEAST = 1e-6  # relative rise or difference of a loss that is always allowed
+FULL = 1e-6  # the smallest over the largest singular value of a matrix of full rank
 ROUNDING = 1e-10  # of its terms: what rounding may leave of a residual
 
 
-def judge_flow(outcome: Outcome, dataset: Any, problem: Any, rtol: float, decay: float) -> Outcome:
+def judge_flow(
+    outcome: Outcome, dataset: Any, model: Any, problem: Any, rtol: float, decay: float
+) -> Outcome:
     """The outcome that the records allow; a failure stays the failure it is."""
     if not outcome.ok or "log_loss" not in dataset or dataset["log_loss"].ndim != 1:
         return outcome
+    if isinstance(model, Factorization) and (text := _crossing(dataset, model, problem, rtol)):
+        return Outcome(Kind.STALLED, f"{text} ({outcome.sentence})")
     log_loss = np.asarray(dataset["log_loss"].values, dtype=float)
     fits = isinstance(problem, Regression | MatrixProblem)
     # the loss of residuals of so many rtol of the largest target
@@ -39,6 +46,19 @@ def judge_flow(outcome: Outcome, dataset: Any, problem: Any, rtol: float, decay:
     if fits and (text := _difference(dataset, log_loss, problem)):
         return Outcome(Kind.STALLED, f"{text} ({outcome.sentence})")
     return outcome
+
+
+def _crossing(dataset: Any, model: Factorization, problem: Any, rtol: float) -> str:
+    """Where a flow has left a saddle of lower rank that it cannot leave, nothing if it has not."""
+    sign = kept_sign(model, model.stack(model.start(problem.dimension)), rtol)
+    end = np.asarray(dataset["predictor"].values[-1], dtype=float)
+    sizes = np.linalg.svd(end, compute_uv=False) if sign else np.zeros(1)
+    if not sizes[-1] > FULL * sizes[0] or np.linalg.slogdet(end)[0] == sign:
+        return ""
+    return (
+        f"errors of the steps have led the flow past a saddle of lower rank, since {KEPT}; use "
+        "MatrixFlow"
+    )
 
 
 def _rise(dataset: Any, log_loss: Array, floor: float, rtol: float) -> str:

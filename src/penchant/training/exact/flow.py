@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array, decay_rate, positive
+from penchant.arguments import Array, decay_rate, flag, positive
 from penchant.door import Invalid, class_name, door, door_as
 from penchant.records import Checked, Checks, Outcome
 from penchant.regularizers.norms import L2
@@ -21,6 +21,7 @@ from penchant.regularizers.penalty import Term
 from penchant.training import record as recording
 from penchant.training import stop as stopping
 from penchant.training.exact.certify import judge_flow
+from penchant.training.exact.two_tolerances import certified
 from penchant.training.record import At
 from penchant.training.task import Progress
 
@@ -74,14 +75,22 @@ class Flow(Checked, abc.ABC):
     """theta' = -grad L(theta) - weight_decay * theta, integrated to the accuracy `rtol`.
 
     `rtol` is the accuracy of one step of the integrator, of which there are at most `max_steps`.
+    With `certify` the run is repeated at another tolerance, which measures the error of the whole.
     """
 
     tolerances: ClassVar[tuple[float, float]] = (1e-13, 1e-2)  # the least and the largest rtol
+    interpolates: ClassVar[bool] = True  # whether records leave the steps as they are
+    by_margin: ClassVar[bool] = False  # whether labels are followed in the loss, not in time
     rtol: float = 1e-10
     max_steps: int = 100_000
     weight_decay: float = 0.0
+    certify: bool = False
 
-    checks: ClassVar[Checks] = {"max_steps": stopping.COUNT, "weight_decay": decay_rate}
+    checks: ClassVar[Checks] = {
+        "max_steps": stopping.COUNT,
+        "weight_decay": decay_rate,
+        "certify": flag,
+    }
 
     @door
     def __post_init__(self) -> None:
@@ -212,10 +221,9 @@ def run_flow(
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             if not half:
-                return _judged(method, problem, decay, method.follow(model, problem, settings))
+                return _followed(method, model, problem, settings)
             whole = dataclasses.replace(problem, loss="squares")
-            followed = method.on_squares().follow(model, whole, _doubled(settings))
-            return _halved(_judged(method, whole, decay, followed))
+            return _halved(_followed(method.on_squares(), model, whole, _doubled(settings)))
     except (FloatingPointError, OverflowError):
         sizes = [
             f"|{name}| up to {np.abs(getattr(problem, name)).max():.3g}"
@@ -229,11 +237,16 @@ def run_flow(
         ) from None
 
 
-def _judged(method: Flow, problem: Any, decay: float, followed: Followed) -> Followed:
-    """The flow with the outcome that its records allow."""
+def _followed(method: Flow, model: Any, problem: Any, settings: RunSettings) -> Followed:
+    """The flow with the outcome that its records allow, and with its error if that is asked for."""
+    followed = method.follow(model, problem, settings)
     with np.errstate(all="ignore"):
-        outcome = judge_flow(followed.outcome, followed.dataset, problem, method.rtol, decay)
-    return followed._replace(outcome=outcome)
+        records, decay = followed.dataset, settings.weight_decay
+        outcome = judge_flow(followed.outcome, records, model, problem, method.rtol, decay)
+    followed = followed._replace(outcome=outcome)
+    if not method.certify:
+        return followed
+    return certified(method, model, problem, settings, followed)  # type: ignore[no-any-return]
 
 
 def _decay(penalty: Any) -> float:

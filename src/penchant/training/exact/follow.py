@@ -46,7 +46,7 @@ from penchant.training.task import Moment, Progress
 ROUNDING = 1e-26  # of the loss of the zero predictor: the loss that rounding leaves of an exact fit
 SETTLED = 1e-9  # relative change of every variable over a decade of time that counts as none
 LOOK = 8  # small steps between two evaluations of the loss of a fit
-SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
+SADDLE = "the start is a saddle or a minimum: the gradient vanishes there and nothing moves"
 STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
 
 

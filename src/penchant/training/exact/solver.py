@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -109,6 +110,11 @@ def crossing(gap: Callable[[float], float], low: float, high: float) -> float:
             break
         low, high = (low, middle) if gap(middle) <= 0 else (middle, high)
     return high
+
+
+def rounding(terms: int) -> float:
+    """What rounding leaves of a sum of so many terms, over the sum of their sizes."""
+    return 4 * np.finfo(float).eps * math.sqrt(terms)
 
 
 def tolerance(rtol: float, residual: Array, y: Array) -> float:

@@ -232,6 +232,8 @@ class TangentFlow(Flow):
         The most steps of the integrator.
     weight_decay
         Must be 0: this flow has none.
+    certify
+        True repeats the run at another tolerance and gives the path an `error`; see ParameterFlow.
 
     References
     ----------
@@ -247,6 +249,7 @@ class TangentFlow(Flow):
     True
     """
 
+    interpolates: ClassVar[bool] = False
     tolerances: ClassVar[tuple[float, float]] = (1e-13, 1.0)
     rtol: float = 1e-3
     max_steps: int = 100_000

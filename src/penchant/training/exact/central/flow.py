@@ -49,6 +49,8 @@ class CentralFlow(Flow):
         The most steps of the integrator.
     weight_decay
         The rate c of a decay that is part of every step.
+    certify
+        True repeats the run at another tolerance and gives the path an `error`; see ParameterFlow.
 
     References
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class DualFlow(Flow):
         The most steps of the integrator.
     weight_decay
         The rate c of theta' = -grad L - c theta.
+    certify
+        True repeats the run at another tolerance and gives the path an `error`; see ParameterFlow.
 
     References
     ----------
@@ -79,6 +81,8 @@ class DualFlow(Flow):
     >>> path.outcome.ok
     True
     """
+
+    by_margin: ClassVar[bool] = True
 
     def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         net, problem = _equal_starts(model, problem)

@@ -43,6 +43,7 @@ from penchant.training.exact.flow import Flow, Followed, RunSettings
 from penchant.training.exact.follow import SETTLED, FlowPlan, Integrator, follow, log_level, planned
 from penchant.training.exact.loss import log_sum_of_squares
 from penchant.training.exact.matrices.system import (
+    KEPT,
     FactorSystem,
     LiftedSystem,
     Modes,
@@ -62,7 +63,6 @@ FORMS = ("factors", "lifted")
 SMALL = 1500  # samples up to which a dense eigendecomposition per step pays
 FITTED = 1e-20  # of |y|^2: a loss at which det M may vanish with that of the target
 HIDDEN = 1e-14  # of |y|^2: rounding that leaves more than this of the loss hides the targets
-KEPT = "square layers that start balanced (U^T U = V^T V) keep the sign of det M"
 WAY_OUT = "unbalance the start, or start with the other sign"
 System = FactorSystem | LiftedSystem | PlainSystem
 
@@ -200,7 +200,7 @@ def _kept_sign(system: System, rtol: float) -> float:
     if not isinstance(model, TwoFactors):
         return 0.0
     W = system.start if isinstance(system, FactorSystem) else model.stack(system.start)
-    return kept_sign(model, W if W.shape[1] <= len(W) else np.linalg.qr(W.T)[1].T, rtol)
+    return kept_sign(model, W, rtol)
 
 
 def _unit(system: FactorSystem) -> float:
@@ -263,6 +263,8 @@ class MatrixFlow(Flow):
         The most steps of the integrator.
     weight_decay
         The rate c of theta' = -grad L - c theta.
+    certify
+        True repeats the run at another tolerance and gives the path an `error`; see ParameterFlow.
     form
         "factors", or "lifted" for the second route.
 
@@ -276,6 +278,7 @@ class MatrixFlow(Flow):
     (5, 5)
     """
 
+    interpolates: ClassVar[bool] = False
     tolerances: ClassVar[tuple[float, float]] = (1e-11, 1e-2)  # extrapolation amplifies rounding
     rtol: float = 1e-8
     max_steps: int = 4000

@@ -16,6 +16,7 @@ from penchant.problems.matrix_problem import Completion, MatrixProblem
 
 BALANCED = 1e-4  # of rtol: an imbalance below this is drowned by the errors of the steps
 ROUNDING = 1e-14  # of |W|^2
+KEPT = "square layers that start balanced (U^T U = V^T V) keep the sign of det M"
 
 
 def kept_sign(model: object, W: Array, rtol: float) -> float:
@@ -29,6 +30,7 @@ def kept_sign(model: object, W: Array, rtol: float) -> float:
     if not isinstance(model, Factorization) or len(W) % 2:
         return 0.0
     rows = len(W) // 2 if model.shape is None else model.shape[0]
+    W = W if W.shape[1] <= len(W) else np.linalg.qr(W.T)[1].T
     U, V = W[:rows], W[rows:]
     size = float(np.linalg.norm(W)) or 1.0
     if len(U) != len(V) or np.linalg.norm(U / size) ** 2 == 0:
