@@ -170,7 +170,11 @@ RESULTS = {
     "GreedyRank": lambda: penchant.solvers.saddles(
         penchant.problems.low_rank_completion(samples=9, dimension=4, rank=1)
     ),
+    "InfiniteKernel": lambda: penchant.measures.InfiniteKernel("erf", (5,), biases=0.1),
     "InterpolationPath": lambda: penchant.solvers.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
+    "KernelError": lambda: penchant.forecasts.kernel_error(
+        penchant.measures.InfiniteKernel("relu", (3,)), X, y, ridge=1.0
+    ),
     "KernelMachine": lambda: penchant.measures.kernel_machine(net, penchant.Regression(X, y)),
     "KernelRegression": lambda: penchant.measures.kernel_regression(outputs, np.ones(9), X, y),
     "KernelRegime": lambda: penchant.bounds.kernel_regime(

@@ -41,6 +41,7 @@ from penchant.regularizers import Linf, Lp, Nuclear, R
 # numbers that float32 holds
 X, Y, LABELS = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]]), np.array([1.0, -2.0]), [1.0, -1.0]
 BETA, KERNEL, EYES = np.array([0.25, -0.5, 1.0]), np.array([[2.0, 0.5], [0.5, 1.0]]), np.eye(4)
+RELU = measures.InfiniteKernel("relu", (3,), biases=0.1)
 NET, SQUARES = DiagonalNet(2, alpha=0.5), models.Reparametrized(lambda w: w**2, start=1.0)
 REGRESSION, LABELLED = Regression(X, Y), Classification(X, LABELS)
 STACK, FALLING = EYES.reshape(4, 2, 2), np.array([0.0, -1.0])
@@ -372,6 +373,8 @@ ARGUMENTS = [
     Argument(
         "grokking", "norm", lambda v: measures.grokking(TIMES, CURVE, CURVE, norm=v), 1 + CURVE
     ),
+    Argument("kernel_error", "X", lambda v: forecasts.kernel_error(RELU, v, Y), X, partner="y"),
+    Argument("kernel_error", "y", lambda v: forecasts.kernel_error(RELU, X, v), Y),
     Argument(
         "population_error",
         "truth",

@@ -90,6 +90,7 @@ FORECASTS = {
     "effective_regularizer": lambda: forecasts.effective_regularizer(path()),
     "fewest_samples": lambda: forecasts.fewest_samples(0.0, L1(), dimension=2, truth=[1.0]),
     "forecast_jump": lambda: forecasts.forecast_jump(None),
+    "kernel_error": lambda: forecasts.kernel_error(None, X, Y),
     "kernel_regime_end": lambda: forecasts.kernel_regime_end(2, -1.0, 0.0, NET, REGRESSION),
     "largest_alpha": lambda: forecasts.largest_alpha(0.1, samples=2, dimension=2, truth=[1.0]),
     "population_error": lambda: forecasts.population_error(
@@ -175,6 +176,7 @@ MEASURES = {
     "gradient_distance": lambda: measures.gradient_distance(WRONG, X),
     "gradient_turn": lambda: measures.gradient_turn(NET, None, None, WRONG),
     "grokking": lambda: measures.grokking([1.0], [1.0], [1.0]),
+    "infinite_kernel": lambda: measures.infinite_kernel(NET),
     "kernel_alignment": lambda: measures.kernel_alignment(WRONG, Y),
     "kernel_distance": lambda: measures.kernel_distance(WRONG, X),
     "kernel_machine": lambda: measures.kernel_machine(None, REGRESSION),

@@ -3,6 +3,7 @@
 from penchant.forecasts.adam import adam_clock, adam_delay, adam_memory
 from penchant.forecasts.delay import Delay, predicted_delay
 from penchant.forecasts.inverse import Design, design
+from penchant.forecasts.kernel_error import KernelError, kernel_error
 from penchant.forecasts.population.error import (
     PopulationError,
     best_alpha,
@@ -32,6 +33,7 @@ __all__ = [
     "Delay",
     "Design",
     "Forecast",
+    "KernelError",
     "PopulationError",
     "PopulationMargin",
     "PredictedRun",
@@ -43,6 +45,7 @@ __all__ = [
     "effective_regularizer",
     "fewest_samples",
     "forecast_jump",
+    "kernel_error",
     "kernel_regime_end",
     "largest_alpha",
     "population_error",

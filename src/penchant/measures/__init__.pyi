@@ -13,6 +13,7 @@ from penchant.measures.distances import gradient_distance, kernel_distance
 from penchant.measures.excess import excess_norm, least_norm
 from penchant.measures.homogeneity import Assumptions, assumptions
 from penchant.measures.inequality.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
+from penchant.measures.kernels.infinite import InfiniteKernel, infinite_kernel
 from penchant.measures.kernels.machines import KernelMachine, kernel_machine
 from penchant.measures.kernels.mean import mean_kernel
 from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
@@ -28,6 +29,7 @@ __all__ = [
     "LATE_CHANGES",
     "Assumptions",
     "Grokking",
+    "InfiniteKernel",
     "KernelMachine",
     "KernelRegression",
     "Lojasiewicz",
@@ -42,6 +44,7 @@ __all__ = [
     "gradient_distance",
     "gradient_turn",
     "grokking",
+    "infinite_kernel",
     "kernel_alignment",
     "kernel_distance",
     "kernel_machine",

@@ -32,6 +32,7 @@ ACTIVATIONS = {  # the derivative of relu at zero is zero
     "squared_relu": Activation(lambda z: jax.nn.relu(z) ** 2, 2),
     "softplus": Activation(lambda z: jax.nn.softplus(z), None),
     "tanh": Activation(lambda z: jnp.tanh(z), None),
+    "erf": Activation(lambda z: jax.scipy.special.erf(z), None),
 }
 
 
@@ -60,7 +61,8 @@ def two_layer(
     log_alpha
         The natural logarithm of alpha, as far from 0 as you like.
     activation
-        sigma: "linear", "quadratic", "cubic", "relu", "squared_relu", "softplus" or "tanh".
+        sigma: "linear", "quadratic", "cubic", "relu", "squared_relu", "softplus", "tanh" or
+        "erf".
     bias
         True is the net of Woodworth et al. 2020, appendix B.1, sigma(<w_j, x> + b_j) and an output
         bias c, flat as (W, v, b, c) with b = c = 0 at the start; with c the net is not

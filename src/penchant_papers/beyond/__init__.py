@@ -23,6 +23,8 @@ paper = Paper(
         "beyond-predict-run": "predicted_runs",
         "beyond-greedy-rank": "greedy_rank",
         "beyond-imbalance": "imbalance",
+        "beyond-infinite-width": "infinite_width",
+        "beyond-kernel-error": "kernel_error",
         "beyond-saddles": "saddles",
         "beyond-growth": "growth",
         "beyond-population": "population",

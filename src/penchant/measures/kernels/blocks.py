@@ -20,6 +20,7 @@ from penchant.arguments import Array, finite_array
 from penchant.door import Invalid, door_as
 from penchant.limits import Turns
 from penchant.measures.kernels.factors import Factors
+from penchant.measures.kernels.infinite import InfiniteKernel
 from penchant.measures.kernels.products import product
 from penchant.models.model import Model
 from penchant.records import Kind, Outcome, Unsolved
@@ -100,9 +101,12 @@ class BlockSizes(NamedTuple):
 
 
 def blocked_kernel(
-    gradients: Gradients, x: Any, x2: Any | None, full: bool, memory: float
+    gradients: Gradients | InfiniteKernel, x: Any, x2: Any | None, full: bool, memory: float
 ) -> Array:
     """K (N, N2), the mean over the outputs, or with `full` K (N, C, N2, C) of all pairs of them."""
+    if isinstance(gradients, InfiniteKernel):
+        K = gradients(x, x2)
+        return K[:, None, :, None] if full else K
     everything = dict.fromkeys(gradients.names, 0)
     return grouped_kernels(gradients, x, x2, full, memory, everything)[0]
 

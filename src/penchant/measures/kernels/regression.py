@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from penchant.arguments import Array, finite_array, one_of, plain_array, positive, real
 from penchant.door import Invalid, door, door_as
 from penchant.measures.kernels.blocks import Gradients, blocked_kernel
+from penchant.measures.kernels.infinite import InfiniteKernel
 from penchant.measures.kernels.tangent import (
     MEMORY,
     OUTPUTS,
@@ -82,7 +83,7 @@ class KernelRegression(Record):
     outcome: Outcome
     time: float
     x: Any = dataclasses.field(repr=False)
-    gradients: Gradients = dataclasses.field(repr=False)
+    gradients: Gradients | InfiniteKernel = dataclasses.field(repr=False)
     memory: float = dataclasses.field(repr=False)
     system: System = dataclasses.field(repr=False)
 
@@ -141,8 +142,8 @@ def kernel_regression(
     Parameters
     ----------
     model
-        As in `tangent_kernel`. A torch.nn.Module brings its own parameters:
-        kernel_regression(module, x, y).
+        As in `tangent_kernel`. A torch.nn.Module brings its own parameters, and an InfiniteKernel
+        has none: kernel_regression(module, x, y).
     parameters
         The parameters.
     x

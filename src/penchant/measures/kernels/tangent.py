@@ -26,6 +26,7 @@ from penchant.measures.kernels.blocks import (
     grouped_kernels,
 )
 from penchant.measures.kernels.gradients import PRECISIONS, FunctionGradients
+from penchant.measures.kernels.infinite import InfiniteKernel
 from penchant.measures.kernels.inputs import Packed, several
 from penchant.measures.torch.gradients import TorchGradients
 from penchant.measures.torch.module import TorchFunction, count_outputs, torch_inputs
@@ -52,6 +53,9 @@ def arguments(
         if params is not None and not _is_named(model, params):
             params, arrays = None, _shifted(params, arrays)
         call = f"{CALLER}(module, {', '.join(('x', 'y')[:least])})"
+    elif isinstance(model, InfiniteKernel):  # it has no parameters
+        params, arrays = None, arrays if params is None else _shifted(params, arrays)
+        call = f"{CALLER}(kernel, {', '.join(('x', 'y')[:least])})"
     else:
         call = (
             f"{CALLER}(model, parameters, {', '.join(('x', 'y')[:least])}); only a torch.nn.Module "
@@ -120,9 +124,11 @@ def gradients_of(
     outputs: str | int | None,
     precision: str | None,
     factored: bool = True,
-) -> Gradients:
+) -> Gradients | InfiniteKernel:
     """Gradients of a Model, a JAX function or a TorchFunction at `params`, checked on `x`."""
     outputs = checked_outputs(outputs)
+    if isinstance(model, InfiniteKernel):
+        return model
     if isinstance(model, TorchFunction):
         count = count_outputs(model, "x", x, outputs)
         index = outputs if isinstance(outputs, int) else None
