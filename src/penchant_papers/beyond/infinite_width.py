@@ -170,6 +170,7 @@ def draw(dataset: Dataset) -> Figure:
         axes.set(xlabel="units of a hidden layer", title=str(net))
         if k == 0:
             axes.set_ylabel("relative distance of the tangent kernel")
+            axes.set_ylim(bottom=float(row.fluctuation.min()) / 5)
             axes.legend(loc="lower left", title="to the kernel of")
     return picture
 

@@ -173,7 +173,8 @@ class InfiniteKernel(Record):
     def _between(self, X: Array, Z: Array) -> Array:
         moments = MOMENTS[self.activation]
         features = X.shape[1]
-        biases = self.biases or (0.0,) * len(self.weights)
+        weights: Any = self.weights
+        biases: Any = self.biases or (0.0,) * len(weights)
         a, b = (X**2).sum(axis=1)[:, None] / features, (Z**2).sum(axis=1)[None] / features
         c = X @ Z.T / features
         if X is Z:
@@ -182,8 +183,8 @@ class InfiniteKernel(Record):
         with_bias = 0.0 if self.biases is None else 1.0
         # forwards, the kernel of all layers so far: a next layer multiplies it by its B
         tangent = features * c + with_bias
-        variances = zip(self.weights[1:], biases[1:], self.widths, strict=True)
-        a, b, c = (self.weights[0] * part + biases[0] for part in (a, b, c))
+        variances = zip(weights[1:], biases[1:], self.widths, strict=True)
+        a, b, c = (weights[0] * part + biases[0] for part in (a, b, c))
         for weight, bias, width in variances:
             if trained:
                 back = weight * moments.slopes(a, b, c)

@@ -183,7 +183,11 @@ def kernel_regression(
     if real("ridge", ridge) < 0:
         raise Invalid(f"ridge must not be negative, got {ridge}")
     one_of("outputs", outputs, OUTPUTS)
-    gradients = gradients_of(model, parameters, rows, outputs, "double")
+    gradients: Gradients | InfiniteKernel
+    if isinstance(model, InfiniteKernel):
+        gradients = model
+    else:
+        gradients = gradients_of(model, parameters, rows, outputs, "double")
     predictions = gradients.values(rows)
     if predictions.shape != targets.shape:
         raise Invalid(

@@ -124,11 +124,11 @@ def gradients_of(
     outputs: str | int | None,
     precision: str | None,
     factored: bool = True,
-) -> Gradients | InfiniteKernel:
+) -> Gradients:
     """Gradients of a Model, a JAX function or a TorchFunction at `params`, checked on `x`."""
     outputs = checked_outputs(outputs)
     if isinstance(model, InfiniteKernel):
-        return model
+        raise Invalid("an InfiniteKernel has no gradients of its own; call it: kernel(X)")
     if isinstance(model, TorchFunction):
         count = count_outputs(model, "x", x, outputs)
         index = outputs if isinstance(outputs, int) else None

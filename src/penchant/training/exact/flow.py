@@ -246,7 +246,7 @@ def _followed(method: Flow, model: Any, problem: Any, settings: RunSettings) -> 
     followed = followed._replace(outcome=outcome)
     if not method.certify:
         return followed
-    return certified(method, model, problem, settings, followed)  # type: ignore[no-any-return]
+    return Followed(*certified(method, model, problem, settings, followed))
 
 
 def _decay(penalty: Any) -> float:

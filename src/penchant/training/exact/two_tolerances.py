@@ -73,11 +73,11 @@ def certified(method: Any, model: Any, problem: Any, settings: Any, followed: An
     return _judged(followed, error, method, rtol, why)
 
 
-def _at_all(values: Array, kept: Array, records: Array) -> Array:
+def _at_all(values: Array, kept: Any, records: Any) -> Array:
     """The values of the records that were kept, for all; the larger of two for one between them."""
     after = np.searchsorted(kept, records)
     before = np.where(kept[after] == records, after, after - 1)
-    return np.maximum(values[before], values[after])
+    return np.asarray(np.maximum(values[before], values[after]))
 
 
 def _largest(values: Array) -> Array:
