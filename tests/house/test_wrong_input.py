@@ -166,6 +166,7 @@ LAB = {
     "within": lambda: lab.within("a"),
 }
 MEASURES = {
+    "InfiniteKernel": lambda: measures.InfiniteKernel("tanh", (3,)),
     "angle": lambda: measures.angle([0.0], [1.0]),
     "angles": lambda: measures.angles([1.0, NAN, 0.0]),
     "assumptions": lambda: measures.assumptions(NET, WRONG),
@@ -382,7 +383,14 @@ RESULTS = {
         "HeldSweep",
         "ImageModel",
     ),
-    *("InterpolationPath", "KernelMachine", "KernelRegression", "Lojasiewicz", "MarginPath"),
+    *(
+        "InterpolationPath",
+        "KernelError",
+        "KernelMachine",
+        "KernelRegression",
+        "Lojasiewicz",
+        "MarginPath",
+    ),
     *(
         "MatrixSolution",
         "Outcome",

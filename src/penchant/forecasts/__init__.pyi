@@ -3,7 +3,7 @@
 from penchant.forecasts.adam import adam_clock, adam_delay, adam_memory
 from penchant.forecasts.delay import Delay, predicted_delay
 from penchant.forecasts.inverse import Design, design
-from penchant.forecasts.kernel_error import KernelError, kernel_error
+from penchant.forecasts.kernel_phase import KernelError, kernel_error
 from penchant.forecasts.population.error import (
     PopulationError,
     best_alpha,

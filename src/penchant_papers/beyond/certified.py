@@ -46,7 +46,7 @@ SAME = 1e-9  # relative distance of two moments that are one
 MARGIN = 50.0  # log(1/loss) at the end of runs on labels
 
 
-class Run(NamedTuple):
+class CertifiedRun(NamedTuple):
     """A model on a problem, the flow under test, the flow that counts as exact, and the end."""
 
     model: Any
@@ -72,28 +72,30 @@ def regression(rng: np.random.Generator, samples: int = 3, dimension: int = 6) -
     )
 
 
-def diagonal(depth: int, rng: np.random.Generator) -> Run:
+def diagonal(depth: int, rng: np.random.Generator) -> CertifiedRun:
     net = DiagonalNet(depth, alpha=10 ** rng.uniform(-1.5, 0.3))
-    return Run(net, regression(rng), ParameterFlow(), DualFlow(rtol=TIGHT))
+    return CertifiedRun(net, regression(rng), ParameterFlow(), DualFlow(rtol=TIGHT))
 
 
-def labels(rng: np.random.Generator) -> Run:
+def labels(rng: np.random.Generator) -> CertifiedRun:
     net = DiagonalNet(int(rng.integers(2, 4)), alpha=10 ** rng.uniform(-1, 0.3))
     points = separable_points(4, 6, seed=int(rng.integers(2**31)))
-    return Run(net, points, ParameterFlow(), DualFlow(rtol=TIGHT), stop.LogLoss(-MARGIN))
+    return CertifiedRun(net, points, ParameterFlow(), DualFlow(rtol=TIGHT), stop.LogLoss(-MARGIN))
 
 
-def factors(rng: np.random.Generator) -> Run:
+def factors(rng: np.random.Generator) -> CertifiedRun:
     problem = gaussian_sensing(6, 3, rank=1, seed=int(rng.integers(2**31)))
     net = Factorization(3, alpha=10 ** rng.uniform(-2, 0), seed=int(rng.integers(2**31)))
-    return Run(net, problem, MatrixFlow(), ParameterFlow(rtol=TIGHT))
+    return CertifiedRun(net, problem, MatrixFlow(), ParameterFlow(rtol=TIGHT))
 
 
-def tanh(flow: Any, rng: np.random.Generator) -> Run:
-    return Run(tanh_net(rng), regression(rng, 3, 3), flow, ParameterFlow(rtol=TIGHT), Time(3.0))
+def tanh(flow: Any, rng: np.random.Generator) -> CertifiedRun:
+    return CertifiedRun(
+        tanh_net(rng), regression(rng, 3, 3), flow, ParameterFlow(rtol=TIGHT), Time(3.0)
+    )
 
 
-KINDS: dict[str, Callable[[np.random.Generator], Run]] = {
+KINDS: dict[str, Callable[[np.random.Generator], CertifiedRun]] = {
     "net of depth 2": functools.partial(diagonal, 2),
     "net of depth 3": functools.partial(diagonal, 3),
     "net, labels": labels,

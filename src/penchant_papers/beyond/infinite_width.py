@@ -30,7 +30,7 @@ WRONG = {
 }
 
 
-class Net(NamedTuple):
+class WideNet(NamedTuple):
     """A net of any width, with its number of hidden layers."""
 
     make: Any
@@ -38,14 +38,14 @@ class Net(NamedTuple):
 
 
 NETS = {
-    "two layers, ReLU": Net(functools.partial(two_layer, alpha=1.2), 1),
-    "two layers, erf and biases": Net(
+    "two layers, ReLU": WideNet(functools.partial(two_layer, alpha=1.2), 1),
+    "two layers, erf and biases": WideNet(
         functools.partial(two_layer, alpha=1.5, activation="erf", bias=True), 1
     ),
-    "three layers, ReLU": Net(
+    "three layers, ReLU": WideNet(
         lambda width, seed: relu_net(3, width, alpha=1.0, start="gaussian", seed=seed), 2
     ),
-    "four layers, ReLU": Net(
+    "four layers, ReLU": WideNet(
         lambda width, seed: relu_net(4, width, alpha=0.9, start="gaussian", seed=seed), 3
     ),
 }
@@ -59,7 +59,7 @@ def wrong_kernels(kernel: InfiniteKernel, X: Array) -> dict[str, Array]:
     width, layers = kernel.widths[-1], len(kernel.widths)
 
     def of(units: int, share: float = 1.0) -> Array:
-        weights = tuple(share * variance for variance in kernel.weights)
+        weights = tuple(share * variance for variance in np.atleast_1d(kernel.weights))
         widths = (units,) * layers
         return InfiniteKernel(kernel.activation, widths, weights=weights, biases=kernel.biases)(X)
 
@@ -160,7 +160,7 @@ def draw(dataset: Dataset) -> Figure:
     """The distances over the width, to the infinite kernel and to the wrong limits."""
     picture, panels = sheet_of(dataset, widths=(3.8,) * len(dataset.net), height=4.4)
     means = dataset.mean("seed")
-    for k, (axes, net) in enumerate(zip(np.atleast_1d(panels), dataset.net.values, strict=True)):
+    for k, (axes, net) in enumerate(zip(panels, dataset.net.values, strict=True)):
         row = means.sel(net=net)
         axes.loglog(row.width, row.fluctuation, "o-", color=CYCLE[0], label="infinite width")
         for j, (name, text) in enumerate(WRONG.items(), 1):

@@ -41,7 +41,7 @@ KINDS = ("tangent", "output")
 NEAR = 8 * np.finfo(float).eps  # a cosine this close to 1 counts as 1
 
 
-class Moments(NamedTuple):
+class PairMoments(NamedTuple):
     """E s(p) s(q) and E s'(p) s'(q) of Gaussians with variances a, b and covariance c."""
 
     values: Callable[[Array, Array, Array], Array]
@@ -78,10 +78,10 @@ def _erf_slopes(a: Array, b: Array, c: Array) -> Array:
 
 
 MOMENTS = {
-    "linear": Moments(lambda a, b, c: c, lambda a, b, c: np.ones_like(c)),
-    "quadratic": Moments(lambda a, b, c: a * b + 2 * c * c, lambda a, b, c: 4 * c),
-    "relu": Moments(_relu, _relu_slopes),
-    "erf": Moments(_erf, _erf_slopes),
+    "linear": PairMoments(lambda a, b, c: c, lambda a, b, c: np.ones_like(c)),
+    "quadratic": PairMoments(lambda a, b, c: a * b + 2 * c * c, lambda a, b, c: 4 * c),
+    "relu": PairMoments(_relu, _relu_slopes),
+    "erf": PairMoments(_erf, _erf_slopes),
 }
 
 
@@ -123,8 +123,8 @@ class InfiniteKernel(Record):
     >>> import penchant
     >>> kernel = penchant.measures.InfiniteKernel("relu", widths=(1,), kind="output")
     >>> kernel(np.array([[1.0, 0.0], [0.0, 1.0]])).round(4)
-    array([[0.5   , 0.1592],
-           [0.1592, 0.5   ]])
+    array([[1.    , 0.3183],
+           [0.3183, 1.    ]])
     """
 
     outputs: ClassVar[int] = 1
