@@ -14,56 +14,35 @@ import numpy as np
 import penchant
 from penchant.plotting import CYCLE, sheet, styled
 
-dimension, width = 10, 256
 rng = np.random.default_rng(0)
+rows = rng.normal(size=(1600, 10))
+rows *= np.sqrt(10) / np.linalg.norm(rows, axis=1)[:, None]
+y = np.abs(rows[:, 0]) - 0.8
+pool, test, few = slice(0, 700), slice(700, 1000), [15, 60, 100]
+kernel, flow = (
+    penchant.measures.InfiniteKernel("relu", (256,)),
+    penchant.methods.TangentFlow(rtol=3e-2),
+)
+settings = {"stop": penchant.stop.Interpolated(1e-3), "record": penchant.record.At(times=[])}
 
 
-def draw(count):
-    rows = rng.normal(size=(count, dimension))
-    return np.sqrt(dimension) * rows / np.linalg.norm(rows, axis=1)[:, None]
+def trained_error(alpha, samples, seed):
+    net = penchant.models.relu_net(2, 256, alpha=alpha, start="gaussian", unbiased=True, seed=seed)
+    own = rng.choice(np.arange(1000, 1600), samples, replace=False)
+    path = penchant.train(net, penchant.Regression(rows[own], y[own]), flow, **settings)
+    return np.mean((net.predict(path.parameters, rows[test]) - y[test]) ** 2)
 
 
-def target(rows):
-    return np.abs(rows[:, 0]) - 0.8
-
-
-def trained(alpha, X, seed):
-    net = penchant.models.relu_net(
-        2, width, alpha=alpha, start="gaussian", unbiased=True, seed=seed
-    )
-    path = penchant.train(
-        net,
-        penchant.Regression(X, target(X)),
-        penchant.methods.TangentFlow(rtol=3e-2),
-        stop=penchant.stop.Interpolated(1e-3),
-        record=penchant.record.At(times=[]),
-    )
-    return np.mean((net.predict(path.parameters, test) - target(test)) ** 2)
-
-
-kernel = penchant.measures.InfiniteKernel("relu", (width,))
-pool, test = draw(700), draw(300)
-few = [15, 60, 100]
-many = [10, 15, 25, 40, 60, 80, 110]
-predicted = [penchant.forecasts.kernel_error(kernel, pool, target(pool), n).error for n in many]
-errors = {
-    alpha: [[trained(alpha, draw(n), seed) for n in few] for seed in range(3)]
-    for alpha in (3.0, 0.03)
-}
-
+many, error = [10, 15, 25, 40, 60, 80, 110], penchant.forecasts.kernel_error
+predicted = [error(kernel, rows[pool], y[pool], samples=n).error for n in many]
 with styled():
     picture, (axes,) = sheet("What features are worth", widths=(6.5,))
     axes.loglog(many, predicted, color=CYCLE[0], label="kernel phase, predicted before training")
-    for colour, mark, (alpha, rows), name in zip(
-        CYCLE[0::2], "os", errors.items(), ("kernel", "rich"), strict=False
-    ):
-        means, ends = np.mean(rows, axis=0), (np.min(rows, axis=0), np.max(rows, axis=0))
-        label = rf"trained from $\alpha = {alpha:g}$: {name} phase"
-        axes.errorbar(
-            few, means, np.abs(ends - means), fmt=mark, color=colour, capsize=3, label=label
-        )
+    for colour, mark, alpha, name in (CYCLE[0], "o", 3.0, "kernel"), (CYCLE[2], "s", 0.03, "rich"):
+        errors = [[trained_error(alpha, n, seed) for n in few] for seed in range(3)]
+        lines = axes.plot(few, np.transpose(errors), mark, color=colour)
+        lines[0].set_label(rf"trained from $\alpha = {alpha:g}$: {name} phase")
     axes.set(xlabel="samples", ylabel="mean squared error on new inputs")
-    axes.set_xticks(few, [str(n) for n in few])
-    axes.minorticks_off()
+    axes.set_xticks(few, few)
     axes.legend(loc="lower left")
     picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "what_features_are_worth.png")
