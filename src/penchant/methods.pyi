@@ -5,6 +5,7 @@ from penchant.training.descent.held_norm import HeldNorm, HeldSweep, held_sweep
 from penchant.training.descent.method import Descent, Observer, Oracle
 from penchant.training.descent.methods import Adam, GradientDescent
 from penchant.training.descent.proximal import Proximal
+from penchant.training.descent.sam import SAM
 from penchant.training.descent.scheduled import Scheduled
 from penchant.training.descent.steepest import Muon, NormalizedDescent, SignDescent, SteepestDescent
 from penchant.training.exact.central.flow import CentralFlow
@@ -14,6 +15,7 @@ from penchant.training.exact.parameter import ParameterFlow
 from penchant.training.exact.tangent import TangentFlow
 
 __all__ = [
+    "SAM",
     "Adam",
     "CentralFlow",
     "Descent",

@@ -26,6 +26,7 @@ NAMES = {
     "gd": ("GradientDescent",),
     "adamw": ("Adam",),
     "signsgd": ("SignDescent",),
+    "sharpnessawareminimization": ("SAM",),
     "gradientflow": ("ParameterFlow", "DualFlow"),
     "proximalgradient": ("Proximal",),
     "ista": ("Proximal",),

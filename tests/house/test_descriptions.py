@@ -184,6 +184,12 @@ METHODS = st.one_of(
         normalized=flag,
     ),
     call(penchant.methods.SignDescent, rate, momentum=share),
+    call(
+        penchant.methods.SAM,
+        rate,
+        positive,
+        st.sampled_from([penchant.L2(), penchant.regularizers.Linf()]),
+    ),
     call(penchant.methods.Muon, rate, call(penchant.regularizers.Spectral, maybe(shape))),
     call(penchant.methods.NormalizedDescent, rate),
     call(penchant.methods.HeldNorm, rate, size=positive, norm=st.sampled_from(["l1", "l2"])),

@@ -76,6 +76,7 @@ CALLS = [
     "Linf()",
     "Lp(1.5)",
     "Muon(0.01, Spectral((2, 3)))",
+    "SAM(0.01, 0.05, Linf())",
     "SignDescent(0.01, momentum=0.9)",
     "Spectral((2, 3))",
     "SteepestDescent(0.01, L1(), normalized=False)",

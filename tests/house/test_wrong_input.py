@@ -202,6 +202,7 @@ METHODS = {
     "Muon": lambda: methods.Muon(-1.0),
     "NormalizedDescent": lambda: methods.NormalizedDescent(-1.0),
     "Proximal": lambda: methods.Proximal(-1.0),
+    "SAM": lambda: methods.SAM(0.1, -1.0),
     "Scheduled": lambda: methods.Scheduled(GradientDescent(1.0), [1], [1.0, 2.0]),
     "SignDescent": lambda: methods.SignDescent(-1.0),
     "SteepestDescent": lambda: methods.SteepestDescent(-1.0, L1()),

@@ -223,6 +223,16 @@ def test_nets_that_differ_in_their_start_are_compiled_once():
 
 
 ALIKE = {
+    "product": (
+        ProductNet(np.ones(8), np.ones(8)),
+        ProductNet(np.full(8, 2.0), np.ones(8)),
+        DiagonalNet(2, alpha=0.7),
+    ),
+    "layers": (
+        DiagonalLayers(np.ones((2, 4))),
+        DiagonalLayers(np.full((2, 4), 2.0)),
+        DiagonalLayers(np.ones((4, 2))),
+    ),
     "diagonal": (DiagonalNet(3, alpha=0.7), DiagonalNet(3, mu=2.0), DiagonalNet(2, alpha=0.7)),
     "unsigned": (
         DiagonalNet(2, alpha=0.7, signed=False),

@@ -18,7 +18,7 @@ import pytest
 import penchant
 from penchant import Adam, GradientDescent, Regression, Steps, Time, train
 from penchant.lab import Kind, double_precision
-from penchant.methods import Descent, HeldNorm, NormalizedDescent, Oracle, SignDescent
+from penchant.methods import SAM, Descent, HeldNorm, NormalizedDescent, Oracle, SignDescent
 from penchant.record import At, LogSpaced
 from penchant.stop import Accuracy, Epochs, Loss, Stop
 from penchant.training.descent.compiled import Batches
@@ -129,6 +129,7 @@ METHODS: list[tuple[Descent, dict[str, Any]]] = [
     (GradientDescent(1e-4, momentum=0.9), {"batch": 6}),
     (Adam(1e-3, weight_decay=0.1), {"batch": 7}),
     (SignDescent(1e-3, momentum=0.9), {"batch": 5}),
+    (SAM(1e-3, 0.05), {"batch": 5}),
     (HeldNorm(size=2.0), {}),
     (NormalizedDescent(1e-2), {}),
 ]

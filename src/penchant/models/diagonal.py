@@ -230,6 +230,10 @@ class ProductNet(Record, Separable):
     homogeneity = 2
     copies = 2
 
+    @property
+    def code(self) -> Any:
+        return type(self) if type(self) is ProductNet else self
+
     def start(self, dimension: int) -> Array:
         start = np.concatenate([np.asarray(self.u), np.asarray(self.v)])
         if len(start) != 2 * dimension:
@@ -305,6 +309,10 @@ class DiagonalLayers(Record, Separable):
                 "coordinate never moves"
             )
         assign(self, positive=layers, negative=other)
+
+    @property
+    def code(self) -> Any:
+        return (type(self), self.depth) if type(self) is DiagonalLayers else self
 
     @property
     def depth(self) -> int:

@@ -27,6 +27,7 @@ paper = Paper(
         "beyond-kernel-error": "kernel_error",
         "beyond-saddles": "saddles",
         "beyond-growth": "growth",
+        "beyond-sam": "sam",
         "beyond-population": "population",
         "beyond-population-margin": "population_margin",
         "beyond-population-matrix": "population_matrix",

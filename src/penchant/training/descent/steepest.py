@@ -72,19 +72,7 @@ class SteepestDescent(Descent):
 
     @door_as(class_name)
     def _start(self, task: Task) -> Any:
-        parts = jax.tree.leaves(task.start)
-        flat = all(part.ndim < 2 for part in parts)
-        if flat and isinstance(self.norm, MatrixNorm) and self.norm.shape is None:
-            name = type(self.norm).__name__
-            raise Invalid(
-                f"{self.norm!r} acts on a matrix, and the parameters of"
-                f" {type(task.model).__name__} are flat; use {name}(shape=(rows, columns))"
-            )
-        try:
-            self.norm.value(task.start)
-        except ValueError as reason:
-            raise Invalid(f"{reason}") from None
-        return task.start
+        return in_norm(self.norm, task)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         return zeros(parameters) if self._remembers else ()
@@ -103,6 +91,23 @@ class SteepestDescent(Descent):
             rate = rate * self.norm.dual_norm.value(mean)
         moved = plus(parameters, -rate, self.norm.dual_norm.subgradient(mean))
         return moved, mean if self._remembers else ()
+
+
+def in_norm(norm: Any, task: Task) -> Any:
+    """The start of a task whose parameters have this norm; an error if they have not."""
+    parts = jax.tree.leaves(task.start)
+    flat = all(part.ndim < 2 for part in parts)
+    if flat and isinstance(norm, MatrixNorm) and norm.shape is None:
+        name = type(norm).__name__
+        raise Invalid(
+            f"{norm!r} acts on a matrix, and the parameters of"
+            f" {type(task.model).__name__} are flat; use {name}(shape=(rows, columns))"
+        )
+    try:
+        norm.value(task.start)
+    except ValueError as reason:
+        raise Invalid(f"{reason}") from None
+    return task.start
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
