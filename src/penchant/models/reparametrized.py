@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,6 +56,11 @@ class Reparametrized(Record, Separable):
         assign(self, map=map, signed=signed, begin=rows.T, line=line)
 
     homogeneity = None  # the map may have none
+
+    @property
+    def code(self) -> Any:
+        shared = type(self) is Reparametrized and isinstance(self.map, Hashable)
+        return (Reparametrized, self.map, self.signed) if shared else self
 
     @property
     def copies(self) -> int:

@@ -28,6 +28,7 @@ paper = Paper(
         "beyond-saddles": "saddles",
         "beyond-growth": "growth",
         "beyond-sam": "sam",
+        "beyond-geometries": "geometries",
         "beyond-population": "population",
         "beyond-population-margin": "population_margin",
         "beyond-population-matrix": "population_matrix",

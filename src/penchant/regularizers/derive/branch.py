@@ -30,22 +30,23 @@ class LinePosition(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """What a line did since the panel began, and its speed |grad F|, at a position."""
+    """What a line did since the panel began, its speed |w'| and its rate dF/dl, at a position."""
 
     dual: Array
     height: Array
     split: Array
     speed: Array
+    rate: Array
 
 
 def motion(orbits: Orbits, position: LinePosition) -> Motion:
-    """The gains since the panel began, and the speed."""
+    """The gains since the panel began, the speed and the rate."""
     angle = np.arccos(np.clip(2 * position.t - 1, -1, 1))
     basis = np.cos(angle[:, None] * np.arange(DEGREE + 1))  # Chebyshev polynomials
     table = orbits.table[position.panel, position.line]
-    dual_rate, height_rate, split, speed = np.matmul(table, basis[:, :, None])[..., 0].T
+    dual_rate, height_rate, split, speed, rate = np.matmul(table, basis[:, :, None])[..., 0].T
     so_far = position.t * orbits.arc[position.panel, position.line]
-    return Motion(so_far * dual_rate, so_far * height_rate, split, speed)
+    return Motion(so_far * dual_rate, so_far * height_rate, split, speed, rate)
 
 
 def reading(orbits: Orbits, position: LinePosition) -> tuple[Array, Array, Array, Array]:
@@ -53,7 +54,7 @@ def reading(orbits: Orbits, position: LinePosition) -> tuple[Array, Array, Array
     moved = motion(orbits, position)
     dual, height, cost, _ = orbits.knots[position.panel, :, position.line].T
     cost = cost + moved.height * (dual + moved.split * moved.dual)
-    return dual + moved.dual, height + moved.height, moved.speed**2, cost
+    return dual + moved.dual, height + moved.height, moved.speed * moved.rate, cost
 
 
 def search(orbits: Orbits, line: Index, behind: Callable[[Index], NDArray[np.bool_]]) -> Index:
@@ -267,7 +268,7 @@ class Branch:
             moved = motion(orbits, position)
             other = others.total(kind, orbits.knots[position.panel, DUAL, lines] + moved.dual)
             rest = height - orbits.knots[position.panel, HEIGHT, lines]
-            rate = moved.speed + other.slope / moved.speed
+            rate = moved.rate + other.slope / moved.speed
             return moved.height - rest + other.height, orbits.arc[position.panel, lines] * rate
 
         panels = search(orbits, lines, behind)

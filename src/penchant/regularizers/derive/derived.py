@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, positive
-from penchant.door import door
+from penchant.door import Invalid, door
 from penchant.records import brief, html_table, text_table
 from penchant.regularizers.derive.gradient_lines import Index
 from penchant.regularizers.derive.line_walk import (
@@ -30,6 +30,8 @@ from penchant.regularizers.derive.reparametrization import (
     length,
     read_starts,
 )
+from penchant.regularizers.lp import Lp
+from penchant.regularizers.norms import L2, Linf
 from penchant.regularizers.regularizer import Regularizer
 
 if TYPE_CHECKING:
@@ -42,8 +44,15 @@ def derive(
     start: ArrayLike | tuple[Any, ...],
     signed: bool | None = None,
     unit: float | None = None,
+    geometry: Any = None,
 ) -> Derived:
     """The regularizer that gradient flow minimises when beta_i = map(parameters of coordinate i).
+
+    In another geometry it is the potential of the flow, and what follows from it is less. With
+    g = dL/dbeta and 1/p + 1/q = 1, the steepest flow in l_p moves grad R(beta_i) by -sign(g_i)
+    |g_i|^(q - 1); so R knows where training stands from the time integral of that, and how it
+    leaves a start. But the integral need not be a combination of the samples, and where it is not,
+    the end has not the least R among the fits.
 
     Parameters
     ----------
@@ -59,7 +68,12 @@ def derive(
     unit
         The factor between the clock w'(s) = grad map(w), in which the dual is the time integral
         of the residuals, and the dual of the regularizer. It scales value and gradient and
-        does not change the minimisers. By default it is that of Q, see `Derived.unit`.
+        does not change the minimisers. By default it is that of Q, see `Derived.unit`, and 1 in
+        another geometry.
+    geometry
+        The norm of the parameters in which the flow is steepest: L2() by default; Linf() is the
+        flow of sign descent, and of Adam without memory; Lp(p) with p > 1 is |g|^(q - 1) of each
+        derivative.
 
     Returns
     -------
@@ -69,6 +83,7 @@ def derive(
     References
     ----------
     .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
+    .. [2] Jacobs et al. (2026), Never Saddle for Reparameterized Steepest Descent as Mirror Flow.
 
     Examples
     --------
@@ -77,8 +92,11 @@ def derive(
     >>> beta = [1.0, -2.0]
     >>> round(derived(beta), 4), round(penchant.Q(alpha=1.0)(beta), 4)
     (1.1795, 1.1795)
+    >>> signs = penchant.derive(lambda w: w**2, start=0.1, geometry=penchant.regularizers.Linf())
+    >>> signs.gradient([0.02, 1.0])  # 0.02 = 4 * 0.1 * 0.05, and 1 = (0.1 + 0.9)**2
+    array([0.05, 0.9 ])
     """
-    line = Reparametrization(map)
+    line = Reparametrization(map, power_of(geometry))
     signed = len(line.names) == 1 if signed is None else bool(signed)
     starts = read_starts(line.names, start, signed)
     points = np.unique(starts.pairs.reshape(-1, len(line.names)), axis=0)
@@ -86,6 +104,20 @@ def derive(
     line.check_separable(starts.plus)
     check_moving(line, points)
     return Derived(line, starts, None if unit is None else positive("unit", unit))
+
+
+def power_of(geometry: Any) -> float:
+    """q, with 1/p + 1/q = 1 for the steepest flow in l_p."""
+    if geometry is None or (isinstance(geometry, L2) and geometry.weights is None):
+        return 2.0
+    if isinstance(geometry, Linf):
+        return 1.0
+    if isinstance(geometry, Lp) and geometry.p > 1:
+        return geometry.p / (geometry.p - 1)
+    raise Invalid(
+        "geometry must move every coordinate by its own derivatives, as L2(), Linf() and Lp(p)"
+        f" with p > 1 do; {geometry!r} has no regularizer of single coordinates"
+    )
 
 
 class Derived(Regularizer):
@@ -147,6 +179,8 @@ class Derived(Regularizer):
         """
         if self._given_unit is not None:
             return self._given_unit
+        if self.map.power != 2:
+            return 1.0
         return max(side.unit for side in self._growth.values()) or 1.0
 
     @functools.cached_property
@@ -154,7 +188,7 @@ class Derived(Regularizer):
         """b, gradient and Q as sympy expressions where sympy finds them; None where it does not."""
         from penchant.regularizers.derive.closed_form import closed_form
 
-        return closed_form(self)
+        return closed_form(self) if self.map.power == 2 else None
 
     def primal_of(self, s: Array) -> Array:
         return self._at_dual(s)[0]
@@ -241,7 +275,9 @@ class Derived(Regularizer):
         return s[np.isfinite(self.first_coordinate().primal_of(s))]
 
     def __str__(self) -> str:
-        return f"derive({self.map}, start={self.starts})"
+        power = self.map.power
+        p = "" if power == 2 else f", geometry={Linf() if power == 1 else Lp(power / (power - 1))}"
+        return f"derive({self.map}, start={self.starts}{p})"
 
     def rows(self) -> list[tuple[str, str]]:
         """(name, text) of the main properties, including the closed form."""

@@ -7,6 +7,8 @@ length l, dw/dl = grad F/|grad F|, along which nothing blows up, in panels of Ch
 ds = dl/|grad F|, db = |grad F| dl, dQ = s db. A panel stores averages from its beginning, from
 which s, b and Q follow without cancellation, and it is accepted where its last coefficients are
 small.
+In another geometry (`Reparametrization.velocity`) the line is w'(s) = v(grad F): its speed |v|
+gives ds = dl/|v|, and its rate <grad F, v>/|v| gives db; both are |grad F| for gradient lines.
 Panels are added when a question needs them, so one line answers for all s, and lines from many
 starts are extended together, in one evaluation of the map.
 
@@ -16,8 +18,9 @@ integrator; in l both are smooth.
 Pitfalls. Rounding inside the map leaves a roughness that no shorter panel cures; where halving a
 panel does not help, a larger one is accepted. Across a kink no polynomial fits, but a panel too
 short to matter is let through. A line whose direction seems to turn back has met a point where grad
-F vanishes, and ends. Whether a line that has ended would still grow is judged by its last panels:
-the range of b is what training can reach.
+F vanishes, and ends. In the geometry of signs a line turns wherever a derivative changes its sign,
+and it comes to rest in finite time. Whether a line that has ended would still grow is judged by its
+last panels: the range of b is what training can reach.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ PANELS = 4000
 TAIL = 1e-14  # what the last Chebyshev coefficients of a resolved panel may amount to
 NOISE = 1e-4  # and at most, where rounding inside the map keeps them from falling
 PATIENCE = 60  # fruitless attempts, against noise or at the least length, before a line ends
-DUAL, HEIGHT, COST, SPEED = range(4)
+RESTING = 1e-30  # of the rate at the start: a line of signs that is slower has come to rest
+DUAL, HEIGHT, COST, RATE = range(4)
 Index = NDArray[np.intp]
 
 
@@ -68,10 +72,10 @@ AVERAGE = averaging_matrix()
 class LinePanels:
     """A panel on each of several lines.
 
-    `table` (lines, 4, degree + 1) holds Chebyshev coefficients in t of four smooth quantities from
-    which all others follow without cancellation: the averages of 1/|grad F| and of |grad F| over
+    `table` (lines, 5, degree + 1) holds Chebyshev coefficients in t of five smooth quantities from
+    which all others follow without cancellation: the averages of 1/speed and of the rate over
     the panel so far, the `split` of the rectangle (dual gained) x (height gained) between Q and
-    its conjugate, and the speed |grad F|.
+    its conjugate, the speed, and the rate.
     """
 
     table: Array
@@ -80,22 +84,23 @@ class LinePanels:
     end: Array  # (lines, arguments): the parameters there
     heading: Array  # (lines, arguments): the unit vector along the line there
     value: Array  # F there
-    speed: Array  # |grad F| there
+    rate: Array  # dF/dl there
     roughness: Array  # what the last coefficients amount to: small if the curve is resolved
     finite: NDArray[np.bool_]  # whether they could be computed at all
 
 
 def follow(
     line: Reparametrization, start: Array, heading: Array, arc: Array, uphill: float
-) -> tuple[Array, Array, Array, Array, NDArray[np.bool_]]:
-    """(points, values, speeds, directions, settled) at the nodes of each line's panel."""
+) -> tuple[Array, Array, Array, Array, Array, NDArray[np.bool_]]:
+    """(points, values, speeds, rates, directions, settled) at the nodes of each line's panel."""
     arguments = start.shape[1]
     so_far = NODES[:, None, None] * arc[:, None]
     points = start + so_far * heading
     for _ in range(SWEEPS):
         value, gradient = line.evaluate(points.reshape(-1, arguments))
-        speed = length(gradient).reshape(points.shape[:2])
-        directions = uphill * gradient.reshape(points.shape) / speed[..., None]
+        velocity = line.velocity(gradient)
+        speed = length(velocity).reshape(points.shape[:2])
+        directions = uphill * velocity.reshape(points.shape) / speed[..., None]
         # one argument at a time, so that equal arguments stay equal to the last bit
         average = [AVERAGE @ directions[..., j] for j in range(arguments)]
         following = start + so_far * np.stack(average, axis=-1)
@@ -103,10 +108,14 @@ def follow(
         points = following
         settled = change <= 1e-15 * (np.abs(start).max(axis=1) + arc)
         # a line that seems to turn back has met a point with grad F = 0
-        lost = ~(np.sum(directions * heading, axis=-1).min(axis=0) > 0.5)
+        lost = ~(
+            np.sum(directions * heading, axis=-1).min(axis=0) > (0.5 if line.power > 1 else -2)
+        )
         if np.all(settled | lost):
             break
-    return points, value.reshape(points.shape[:2]), speed, directions, settled & ~lost
+    ahead = np.sum(gradient.reshape(points.shape) * directions, axis=-1) * uphill
+    rate = speed if line.power == 2 else ahead
+    return points, value.reshape(points.shape[:2]), speed, rate, directions, settled & ~lost
 
 
 def panel(
@@ -114,29 +123,29 @@ def panel(
 ) -> LinePanels:
     """The panels of length `arc` from the rows of `start` along `heading`."""
     with np.errstate(all="ignore"):  # a panel may leave the domain of F; it is refused then
-        points, value, speed, directions, settled = follow(line, start, heading, arc, uphill)
-        dual_rate, height_rate = AVERAGE @ (1 / speed), AVERAGE @ speed
+        points, value, speed, rate, directions, settled = follow(line, start, heading, arc, uphill)
+        dual_rate, height_rate = AVERAGE @ (1 / speed), AVERAGE @ rate
         split = (
             AVERAGE
-            @ (NODES[:, None] * dual_rate * speed)
+            @ (NODES[:, None] * dual_rate * rate)
             / (NODES[:, None] * dual_rate * height_rate)
         )
         split[0] = 0.5
-        quantities = np.stack([dual_rate, height_rate, split, speed])
+        quantities = np.stack([dual_rate, height_rate, split, speed, rate])
         finite = settled & np.isfinite(value).all(axis=0) & np.isfinite(quantities).all(axis=(0, 1))
-        rough = np.where(finite, roughness(speed, directions), np.inf)
+        rough = np.where(finite, roughness(speed, rate, directions), np.inf)
         table = np.matmul(TO_COEFFICIENTS, quantities).transpose(2, 0, 1)
         gain = arc * quantities[:2, -1]
     return LinePanels(
-        table, gain, split[-1], points[-1], directions[-1], value[-1], speed[-1], rough, finite
+        table, gain, split[-1], points[-1], directions[-1], value[-1], rate[-1], rough, finite
     )
 
 
-def roughness(speed: Array, directions: Array) -> Array:
+def roughness(speed: Array, rate: Array, directions: Array) -> Array:
     """Largest of the last Chebyshev coefficients, relative to the size of each quantity."""
     parts = np.concatenate(
         [
-            (speed / speed.max(axis=0))[..., None],
+            (rate / rate.max(axis=0))[..., None],
             (speed.min(axis=0) / speed)[..., None],
             directions,
         ],
@@ -164,8 +173,10 @@ class Orbits:
         self.line, self.uphill, self.absolute, self.most = line, uphill, absolute, most
         value, gradient = line.evaluate(starts)
         count, size = len(starts), np.abs(starts).max(axis=1)
-        self.point, speed = starts.copy(), length(gradient)
-        self.heading = uphill * gradient / speed[:, None]
+        velocity = line.velocity(gradient)
+        self.point, speed = starts.copy(), length(velocity)
+        self.heading = uphill * velocity / speed[:, None]
+        rate = np.sum(gradient * velocity, axis=1) / speed
         self.next_arc = np.where(size > 0, size, 1.0)
         self.growth = np.full(count, 2.0)
         self.refused_with = np.full(count, np.inf)  # roughness of the last panel tried in vain
@@ -174,9 +185,9 @@ class Orbits:
         self.ended = np.zeros(count, dtype=bool)
         self.beyond = np.zeros(count)  # the height past the end of a line that has ended
         self.used = np.zeros(count, dtype=np.intp)
-        self.knots = np.zeros((2, 4, count))  # dual, height, cost, speed where panels begin
-        self.knots[0, SPEED] = speed
-        self.table = np.zeros((1, count, 4, DEGREE + 1))
+        self.knots = np.zeros((2, 4, count))  # dual, height, cost, rate where panels begin
+        self.knots[0, RATE] = rate
+        self.table = np.zeros((1, count, 5, DEGREE + 1))
         self.arc, self.gain = np.zeros((2, 1, count))  # of each panel: length, time it takes
         if absolute:
             self.knots[0, HEIGHT] = uphill * value
@@ -246,7 +257,7 @@ class Orbits:
         before = self.knots[at, :, lines].T
         cost = height * (before[DUAL] + new.split[taken] * dual)
         after = before + np.stack([dual, height, cost, np.zeros(len(at))])
-        after[SPEED] = speed = new.speed[taken]
+        after[RATE] = rate = new.rate[taken]
         if self.absolute:
             after[HEIGHT] = self.uphill * new.value[taken]
         self.knots[at + 1, :, lines] = after.T
@@ -256,8 +267,9 @@ class Orbits:
         self.tail[lines] = np.maximum(TAIL, np.minimum(self.tail[lines], 20 * new.roughness[taken]))
         self.next_arc[lines] *= self.growth[lines]
         self.growth[lines] = np.minimum(2.0, 1.5 * self.growth[lines])
-        out = (np.abs(after[:SPEED]).max(axis=0) > HUGE) | (self.used[lines] >= self.most)
-        out |= (speed > LARGE) | (speed < SMALL)
+        out = (np.abs(after[:RATE]).max(axis=0) > HUGE) | (self.used[lines] >= self.most)
+        least = SMALL if self.line.power > 1 else RESTING * self.knots[0, RATE, lines]
+        out |= (rate > LARGE) | (rate < least)
         self.finish(lines[out])
 
     def finish(self, lines: Index) -> None:
@@ -274,7 +286,7 @@ class Orbits:
 
     def limits(self, line: int) -> tuple[float, float]:
         """The limits of dual and height along a line that has ended; infinite if they grow."""
-        dual, height, _, speed = self.knots[: self.used[line] + 1, :, line].T
+        dual, height, _, rate = self.knots[: self.used[line] + 1, :, line].T
         dual_end, height_end = float(dual[-1]), float(height[-1])
         if abs(height_end) <= 1e-25 * abs(height[0]):
             height_end = 0.0
@@ -282,11 +294,12 @@ class Orbits:
         def settled(values: Array, since: np.intp) -> bool:
             return bool(values[-1] - values[since] < 1e-6 * (values[-1] - values[0]))
 
-        if speed[-1] < 1e-4 * speed.max():  # coming to rest, unless b grows like log s
+        if rate[-1] < 1e-4 * rate.max():  # coming to rest, unless b grows like log s
             at_rest = settled(height, np.searchsorted(dual, dual_end / 2) - 1)
-            return np.inf, height_end if at_rest else np.inf
-        if speed[-1] > 1e4 * speed.min():  # running away, in finite time or not, or into a wall
-            if settled(height, np.flatnonzero(speed <= speed[-1] / 100)[-1]):
+            in_time = self.line.power < 2 and settled(dual, np.argmax(rate < 1e-8 * rate.max()))
+            return np.inf, height_end if at_rest or in_time else np.inf
+        if rate[-1] > 1e4 * rate.min():  # running away, in finite time or not, or into a wall
+            if settled(height, np.flatnonzero(rate <= rate[-1] / 100)[-1]):
                 return dual_end, height_end
             boxed = settled(dual, np.searchsorted(height, (height[0] + height[-1]) / 2) - 1)
             return dual_end if boxed else np.inf, np.inf

@@ -63,9 +63,14 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Reparametrization:
-    """F and its gradient at many parameter vectors at once, in float64, by JAX."""
+    """F and its gradient at many parameter vectors at once, in float64, by JAX.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    Its lines are those of steepest ascent, w' = sign(g) |g|^(power - 1) with g = grad F: gradient
+    lines for the power 2, those of signs for 1.
+    """
+
+    def __init__(self, function: Callable[..., Any], power: float = 2.0) -> None:
+        self.power = power
         self.names = argument_names(function)
         self.function = weakly_held(function)
         self.check_traceable()
@@ -75,6 +80,12 @@ class Reparametrization:
     def __str__(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
         return f"lambda {', '.join(self.names)}: ..." if name == "<lambda>" else name
+
+    def velocity(self, gradient: Array) -> Array:
+        """w' where the gradient of F is this."""
+        if self.power == 2:
+            return gradient
+        return np.asarray(np.sign(gradient) * np.abs(gradient) ** (self.power - 1))
 
     def check_traceable(self) -> None:
         """An error if JAX cannot trace the map, or if it does not return one real number."""

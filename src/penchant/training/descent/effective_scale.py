@@ -10,12 +10,19 @@ among all predictors with its outputs, at every step, for any batches and any mo
 For w+^D - w-^D the effective start is a scale and a tilt: with a = w^(2-D) (log w for D = 2), a
 flow moves a+ and a- by opposite amounts. Half their sum is the scale, half their difference is s
 and the tilt.
+
+Steps of signs move every weight by +-rate: they stay on the lines of the geometry Linf(), which are
+straight, until a weight comes to zero. So they never change the start, and grad R(beta) is the sum
+s of -rate * sign(dL/dbeta). But s is no combination of the samples, and beta minimises R among the
+predictors with the same <s, beta> alone.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,18 +35,21 @@ from penchant.lazy import jnp
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.linear import LinearPredictor
 from penchant.models.reparametrized import Reparametrized
-from penchant.regularizers.derive.derived import Derived
-from penchant.regularizers.derive.reparametrization import Starts
+from penchant.regularizers.derive.derived import Derived, power_of
+from penchant.regularizers.derive.reparametrization import Reparametrization, Starts
+from penchant.regularizers.norms import Linf
 from penchant.regularizers.q import Q
 from penchant.training.descent.method import Observer, Oracle, Scheme
-from penchant.training.descent.methods import GradientDescent
+from penchant.training.descent.methods import Adam, GradientDescent
 from penchant.training.descent.scheduled import Scheduled
+from penchant.training.descent.steepest import SignDescent
 from penchant.training.path import Path
 from penchant.training.task import Task
 
 WHO = "effective_regularizer"
 NEVER = 2**31 - 1
 PRECISE = 1e-13  # relative error of a line that is followed back
+ENDS = "from there on the law of sign descent does not hold"
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -55,6 +65,9 @@ class EffectiveScale(Observer):
         GradientDescent, with any batches, momentum and weight decay. For heavy-ball
         momentum, the change of the start is a function of learning_rate (1 + momentum) /
         (1 - momentum)^2, to second order in 1 - momentum; what the path holds is exact.
+        Or steps of signs: SignDescent without momentum and decay, and Adam with mean_decay,
+        square_decay and epsilon 0. What they follow is the regularizer of the geometry Linf(), with
+        the dual as its gradient, until a weight changes its sign.
 
     References
     ----------
@@ -75,16 +88,26 @@ class EffectiveScale(Observer):
     """
 
     def __post_init__(self) -> None:
-        if not isinstance(self.plain, GradientDescent):
+        if not isinstance(self.plain, GradientDescent) and not self.signs:
             raise ValueError(
-                "EffectiveScale: the law holds for steps along gradients, GradientDescent, got"
-                f" {self.method!r}"
+                "EffectiveScale: the law holds for steps along gradients, GradientDescent, and for"
+                " those along signs, SignDescent without momentum and decay or Adam with"
+                f" mean_decay, square_decay, epsilon and decay 0, got {self.method!r}"
             )
 
     @property
     def plain(self) -> Any:
         """The method without its schedule."""
         return self.method.method if isinstance(self.method, Scheduled) else self.method
+
+    @property
+    def signs(self) -> bool:
+        """Whether every step goes along the signs of the gradient alone."""
+        plain = self.plain
+        if isinstance(plain, SignDescent):
+            return plain.normalized and not (plain.momentum or plain.weight_decay)
+        kept = ("mean_decay", "square_decay", "epsilon", "weight_decay")
+        return isinstance(plain, Adam) and not any(getattr(plain, name) for name in kept)
 
     @property
     def scheme(self) -> Scheme:
@@ -117,7 +140,10 @@ class EffectiveScale(Observer):
         g = beta.loss_gradient(model.predictor(parameters))  # the step has computed it already
         rate = method.clock.rate(parameters, k)
         left = 1 - rate * method.weight_decay * method.decay_factor(k)
-        rate = rate / (left * (1 - self.plain.momentum))
+        if self.signs:
+            g = jnp.sign(g)
+        else:
+            rate = rate / (left * (1 - self.plain.momentum))
         shrink = left ** (2 - (model.homogeneity or 2))
         late = jnp.minimum(turned, k.astype(turned.dtype))
         turned = jnp.where(moved * parameters < 0, late, turned)
@@ -128,6 +154,8 @@ class EffectiveScale(Observer):
         step, coordinate = int(memory[1][index]), index % len(memory[2])
         if step == NEVER:
             return ""
+        if self.signs:
+            return f"; a weight of coordinate {coordinate} changed its sign at step {step}: {ENDS}"
         return (
             f"; a weight of coordinate {coordinate} changed its sign at step {step}, where"
             " 2 learning_rate |gradient| of a net of depth 2 comes to 1: take a smaller learning"
@@ -138,6 +166,9 @@ class EffectiveScale(Observer):
 @door
 def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q | Derived:
     """The regularizer that the end of a run minimises among all predictors with its outputs.
+
+    After steps of signs it is the potential whose gradient at the end is the dual of the run,
+    path.memory[-1], and the end minimises it among the predictors b with the same <dual, b>.
 
     Where training has fitted a regression, `interpolate(problem, effective_regularizer(path))` is
     the end of the run; elsewhere the labels are its last outputs,
@@ -173,11 +204,20 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     if path.memory is None:
         raise ValueError(f"{WHO}: the run diverged; take a smaller learning rate")
     parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])
-    if description["model"]["is"] == "DiagonalNet":
+    signs = _inner(description["method"])["is"] != "GradientDescent"
+    net = description["model"]
+    if signs:
+        _must_keep_signs(path)
+        if net["is"] == "DiagonalNet":
+            model = Reparametrized(power_map(net["depth"]), start=1.0)
+    elif net["is"] == "DiagonalNet":
         plus, minus = np.split(parameters, 2)
         return tilted_q(description["model"]["depth"], plus, minus, dual)
     if not isinstance(model, Reparametrized):
         raise ValueError(f"{WHO}: the path holds no map; give the model that was trained, model=")
+    if signs:
+        start = parameters - (dual * np.sign(model.slopes(parameters))).ravel()
+        return start_regularizer(model, start, geometry=Linf())
     return start_regularizer(model, followed_back(model, parameters, dual))
 
 
@@ -249,8 +289,32 @@ def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Arra
     return walked.y[:, -1]
 
 
+def _inner(method: dict[str, Any]) -> dict[str, Any]:
+    """The description of the method itself, without what is wrapped around it."""
+    while "method" in method:
+        method = method["method"]
+    return method
+
+
+def _must_keep_signs(path: Path) -> None:
+    step = int(np.min(path.memory[-2]))  # type: ignore[index]
+    if step != NEVER:
+        raise ValueError(
+            f"{WHO}: a weight changed its sign at step {step}: {ENDS}; stop before that step, or"
+            " start at a larger scale"
+        )
+
+
+@functools.cache
+def power_map(depth: int) -> Callable[[Any], Any]:
+    """w^depth, one function for each depth, so that it is compiled once."""
+    return lambda w: w**depth
+
+
 @door
-def start_regularizer(model: Reparametrized, parameters: ArrayLike) -> Derived:
+def start_regularizer(
+    model: Reparametrized, parameters: ArrayLike, geometry: Any = None
+) -> Derived:
     """The regularizer that a flow of the model from these parameters minimises.
 
     Parameters
@@ -259,6 +323,8 @@ def start_regularizer(model: Reparametrized, parameters: ArrayLike) -> Derived:
         The model; its own start does not matter.
     parameters
         The flat parameters that the flow starts from.
+    geometry
+        The norm in which the flow is steepest, as in `derive`; L2() by default.
 
     Returns
     -------
@@ -281,4 +347,7 @@ def start_regularizer(model: Reparametrized, parameters: ArrayLike) -> Derived:
         rule = f"parameters must hold {model.copies} for every feature"
         raise Invalid(f"{rule}, got {len(parameters)}")
     plus, *minus = (points for _, points in model.halves(parameters))
-    return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))
+    line = model.line
+    if power_of(geometry) != line.power:
+        line = Reparametrization(model.map, power_of(geometry))
+    return Derived(line, Starts(plus, minus[0] if minus else None, len(plus)))
