@@ -85,6 +85,7 @@ class LinePanels:
     heading: Array  # (lines, arguments): the unit vector along the line there
     value: Array  # F there
     rate: Array  # dF/dl there
+    root: Array  # of b' = speed * rate there
     roughness: Array  # what the last coefficients amount to: small if the curve is resolved
     finite: NDArray[np.bool_]  # whether they could be computed at all
 
@@ -134,10 +135,11 @@ def panel(
         quantities = np.stack([dual_rate, height_rate, split, speed, rate])
         finite = settled & np.isfinite(value).all(axis=0) & np.isfinite(quantities).all(axis=(0, 1))
         rough = np.where(finite, roughness(speed, rate, directions), np.inf)
+        root = rate[-1] if line.power == 2 else np.sqrt(speed[-1]) * np.sqrt(rate[-1])
         table = np.matmul(TO_COEFFICIENTS, quantities).transpose(2, 0, 1)
         gain = arc * quantities[:2, -1]
     return LinePanels(
-        table, gain, split[-1], points[-1], directions[-1], value[-1], rate[-1], rough, finite
+        table, gain, split[-1], points[-1], directions[-1], value[-1], rate[-1], root, rough, finite
     )
 
 
@@ -268,8 +270,9 @@ class Orbits:
         self.next_arc[lines] *= self.growth[lines]
         self.growth[lines] = np.minimum(2.0, 1.5 * self.growth[lines])
         out = (np.abs(after[:RATE]).max(axis=0) > HUGE) | (self.used[lines] >= self.most)
-        least = SMALL if self.line.power > 1 else RESTING * self.knots[0, RATE, lines]
-        out |= (rate > LARGE) | (rate < least)
+        root = new.root[taken]
+        out |= (root > LARGE) | (root < SMALL)
+        out |= (self.line.power == 1) & (rate < RESTING * self.knots[0, RATE, lines])
         self.finish(lines[out])
 
     def finish(self, lines: Index) -> None:
