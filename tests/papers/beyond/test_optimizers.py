@@ -6,6 +6,7 @@ import pytest
 import penchant
 from penchant.lab import all_claims
 from penchant_papers.beyond import adam_batch, margins
+from penchant_papers.beyond.norms import lion
 
 
 def evidence_of(id, data):
@@ -86,3 +87,15 @@ def test_a_run_that_comes_back_to_zero_has_no_share_of_a_margin():
     ended = margins.cell("largest entry alone", 2500, 3.0, 9, **arguments)
     assert (ended["share"] == 0).all()
     assert ended["log_loss"] == 0  # the exponential loss of the predictor zero is 1
+
+
+def test_lion_takes_the_steps_of_optax():
+    optax = pytest.importorskip("optax")
+    problem, line = margins.data(3, 8, 12), penchant.models.LinearPredictor()
+    own, other = (
+        penchant.train(line, problem, method, stop=penchant.Steps(200)).predictor
+        for method in (lion.Lion(0.01), optax.lion(0.01, b1=0.9, b2=0.99, weight_decay=0.0))
+    )
+    np.testing.assert_allclose(own, other, atol=1e-12)
+    plain = penchant.train(line, problem, lion.Lion(0.01, ahead=0.0), stop=penchant.Steps(200))
+    assert np.abs(own - plain.predictor).max() > 1e-3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,10 +90,9 @@ def law(map: str, norm: str, seed: int) -> dict[str, Any]:
     """grad R at the end of a run, against the sum of its steps in beta."""
     rng, problem = np.random.default_rng([seed, 1]), features(seed, shared=True)
     geometry, power = NORMS[norm]
-    if map == "u v":
-        pair = rng.uniform(0.1, 0.5, 6), rng.uniform(0.6, 1.0, 6)
-        function, start = product, pair
-    else:
+    function: Callable[..., Any] = product
+    start: Any = rng.uniform(0.1, 0.5, 6), rng.uniform(0.6, 1.0, 6)
+    if map != "u v":
         function, start = cube, rng.uniform(0.8, 1.0, 6)
     model = Reparametrized(function, start)
     method, record = Powers(RATE, power=power), At(steps=list(range(STEPS + 1)))
@@ -111,7 +111,7 @@ def escape(case: str, seed: int) -> dict[str, Any]:
     """Times of training to half of the first loss, from three small scales."""
     depth, norm, scales = CASES[case]
     power = NORMS[norm][1]
-    problem = Regression(np.random.default_rng([seed, depth]).uniform(0.5, 1.5, (1, 3)), [1.0])
+    problem = Regression(np.random.default_rng([seed, depth]).uniform(0.5, 1.5, (1, 3)), np.ones(1))
     method, limit = Powers(TICK, power=power), [Steps(400_000), stop.Loss(0.5)]
     nets = [DiagonalNet(depth, alpha=alpha, signed=False) for alpha in scales]
     paths = [train(net, problem, method, stop=limit, record=At(steps=[0])) for net in nets]
@@ -260,8 +260,8 @@ def draw(dataset: Dataset, escapes: Dataset, fits: Dataset) -> Figure:
             (0.1, rows.off_plain, CYCLE[1], "regularizer of gradient flow"),
         ):
             heights = values.values.ravel()
-            style = {"label": label if k == 0 else None, "color": colour}
-            b.plot(np.full(heights.size, k + shift), heights, "o" if shift < 0 else "^", **style)
+            places, mark = np.full(heights.size, k + shift), "o" if shift < 0 else "^"
+            b.plot(places, heights, mark, color=colour, label=label if k == 0 else None)
     b.axhline(SMALL, color=BLACK, linestyle="--", linewidth=1)
     b.set(yscale="log", ylabel="distance of the end from the fit of least ...", xlim=(-0.5, 1.5))
     b.set_xticks([0, 1], ["seen by one sample each", "seen by all samples"])

@@ -72,7 +72,7 @@ def fate(mu: Array, alpha: float) -> bool:
 
 def run(mu: Array, start: Array, method: Any, steps: int = STEPS) -> Array:
     """The weights w_i = sqrt(beta_i) along a run from u = v = start, one row for each moment."""
-    problem = Classification(mu[None], [1.0], loss="logistic")
+    problem = Classification(mu[None], np.ones(1), loss="logistic")
     path = train(ProductNet(start, start), problem, method, stop=Steps(steps), record=LogSpaced(40))
     return np.sqrt(np.maximum(path.dataset.predictor.values, 0.0))
 

@@ -1,0 +1,1 @@
+"""Steps in other norms: steepest flows, sharpness-aware minimization, Lion."""
