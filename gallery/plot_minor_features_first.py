@@ -12,7 +12,6 @@ import numpy as np
 
 import penchant
 from penchant.plotting import CYCLE, GREY, sheet, styled
-from penchant.regularizers import Linf
 
 mu, rho = np.array([0.5, 0.8, 1.2, 1.8]), 0.1
 problem = penchant.Classification(mu[None], [1.0])
@@ -21,7 +20,7 @@ mixed = np.array([0.13, 0.08, 0.12, 0.07])
 runs = {
     "gradient descent": (penchant.GradientDescent(0.01), equal),
     r"SAM in $\ell_2$": (penchant.methods.SAM(0.01, rho), equal),
-    r"SAM in $\ell_\infty$": (penchant.methods.SAM(0.01, rho, Linf()), mixed),
+    r"SAM in $\ell_\infty$": (penchant.methods.SAM(0.01, rho, penchant.regularizers.Linf()), mixed),
 }
 
 with styled():
