@@ -3,12 +3,15 @@
 With names, `W-F9` or `when_will_it_grok`, only these. A script that imports a library that is not
 installed (torch, lightning) is left out with a sentence, and its old picture stays; the picture
 what_does_alpha_do needs Fashion-MNIST (`penchant data fashion-mnist`).
+The processor time of each script goes into docs/seconds.json, which the pages of the gallery show.
 The four phase diagrams are those of `penchant run`. The diagrams of networks are SVG, the others
 are PNG of 200 dpi with a palette: sharp on every screen, and small.
 """
 
 import ast
 import importlib.util
+import json
+import os
 import re
 import subprocess
 import sys
@@ -53,14 +56,25 @@ def build(folder: Path, names: Collection[str] = ()) -> list[Path]:
         )
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as stage, one_thread(xla=False):
+        seconds: dict[str, float] = {}
         for name in names or known:
             file = Path(stage) / known[name]
             if lost := lacking(gallery_pictures().get(file.name)):
                 print(f"{file.name} is left out, since its script needs {lost[0]} (not installed)")
                 continue
-            _draw(name, file)
+            took = _draw(name, file)
+            seconds |= {name: round(took, 1)} if file.name in gallery_pictures() else {}
             _shrink(file, 256 if name in PHASES else COLOURS)
-        return [file.replace(folder / file.name) for file in sorted(Path(stage).iterdir())]
+        written = [file.replace(folder / file.name) for file in sorted(Path(stage).iterdir())]
+    _note(folder.with_name("seconds.json"), seconds)
+    return written
+
+
+def _note(file: Path, seconds: dict[str, float]) -> None:
+    """Enter the times of scripts into the file."""
+    before = json.loads(file.read_text()) if file.is_file() else {}
+    kept = {name: before[name] for name in before if f"{name}.png" in gallery_pictures()}
+    file.write_text(json.dumps(dict(sorted((kept | seconds).items())), indent=1) + "\n")
 
 
 def lacking(script: Path | None) -> list[str]:
@@ -70,20 +84,24 @@ def lacking(script: Path | None) -> list[str]:
     return [name for name in names if not importlib.util.find_spec(name.split(".")[0])]
 
 
-def _draw(name: str, file: Path) -> None:
+def _draw(name: str, file: Path) -> float:
+    """Draw the picture into the file; the seconds of processor time of a script."""
     if name in DIAGRAMS:
         experiment = all_claims()[name]
         with styled():
             experiment.picture(experiment.data()).savefig(file, metadata={"Date": None})
-        return
+        return 0.0
     if name in PHASES:
         with tempfile.TemporaryDirectory() as place, styled():
             dataset = penchant.run(read_study(name), place, engine="processes")
             draw_study(dataset).savefig(file)
-        return
-    script = gallery_pictures()[file.name]
+        return 0.0
+    script, before = gallery_pictures()[file.name], os.times()
     if subprocess.run([sys.executable, str(script), str(file)]).returncode:
         raise SystemExit(f"{script.name} failed, so no picture was written")
+    after = os.times()
+    user, system = "children_user", "children_system"
+    return sum(getattr(after, part) - getattr(before, part) for part in (user, system))
 
 
 def _shrink(file: Path, colours: int) -> None:

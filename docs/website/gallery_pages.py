@@ -162,6 +162,13 @@ def themes() -> dict[Chapter, list[Path]]:
     return found
 
 
+def _seconds(script: Path) -> str:
+    """How long the script takes, if its time is known."""
+    times = json.loads((ROOT / "docs" / "seconds.json").read_text(encoding="utf-8"))
+    took = times.get(name_of(script))
+    return "" if took is None else f" · {max(round(took), 1)} s of processor time"
+
+
 def _page(script: Path, chapter: Chapter) -> str:
     title, words, code = parts(script)
     name = name_of(script)
@@ -170,7 +177,7 @@ def _page(script: Path, chapter: Chapter) -> str:
         f"# {title}\n\n{words}\n\n![{title}](../pictures/{name}.png)\n\n"
         f"Theory: [{chapter.title}](../theory/{chapter.file}) · "
         f"{{download}}`Download the script <{script.name}>` · "
-        f"{{download}}`Download the notebook <{name}.ipynb>`\n\n{code.strip()}\n"
+        f"{{download}}`Download the notebook <{name}.ipynb>`{_seconds(script)}\n\n{code.strip()}\n"
     )
 
 

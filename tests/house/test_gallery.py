@@ -208,7 +208,7 @@ def test_the_pictures_of_the_docs_are_there_and_small():
     assert set(files) == set(build()["pictures"]().values())
     sizes = {name: file.stat().st_size for name, file in files.items()}
     assert max(sizes.values()) < 64_000, sizes
-    assert sum(sizes.values()) < 1_400_000
+    assert sum(sizes.values()) < 42_000 * len(sizes)
     for file in files.values():
         if file.suffix == ".png":
             with Image.open(file) as picture:

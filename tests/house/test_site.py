@@ -103,6 +103,8 @@ def test_every_script_has_a_page_and_a_notebook_that_runs(site, source, tmp_path
         name = pages.name_of(script)
         text = (source / "gallery" / f"{name}.md").read_text()
         assert f"../pictures/{name}.png" in text
+        timed = len(re.findall(r" · \d+ s of processor time$", text, flags=re.M))
+        assert timed == (name in json.loads((ROOT / "docs" / "seconds.json").read_text()))
         book = json.loads((source / "gallery" / f"{name}.ipynb").read_text())
         codes = [cell["source"] for cell in book["cells"] if cell["cell_type"] == "code"]
         assert "sys.argv" not in codes[0]

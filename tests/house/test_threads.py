@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import runpy
 import threading
@@ -90,10 +91,12 @@ def test_the_scripts_of_the_docs_are_limited(monkeypatch, tmp_path):
 
     def draw(name, file):
         seen.append((blas_threads(), os.environ["OPENBLAS_NUM_THREADS"]))
+        return 2.34
 
     monkeypatch.setitem(build["build"].__globals__, "_draw", draw)
     monkeypatch.setitem(build["build"].__globals__, "_shrink", lambda file, colours: None)
     build["build"](tmp_path / "pictures", ["W-F9", "weight_decay"])
+    assert json.loads((tmp_path / "seconds.json").read_text()) == {"weight_decay": 2.3}
     assert seen == [({1}, "1")] * 2  # a script is a child process, and reads the variable
 
 

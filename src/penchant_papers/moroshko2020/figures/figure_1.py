@@ -114,7 +114,7 @@ def draw(dataset: Dataset, ways: Dataset) -> Figure:
             style,
             color=PURPLE,
             linewidth=1.6,
-            label=rf"both together, $\mu = \alpha^D / \log(1/\epsilon)$ = {mu:g}",
+            label=rf"$\mu$ = {mu:g}",
         )
     _limits(axes)
     axes.set(xlim=(0, 1.0), ylim=(0, 1.0))
@@ -123,7 +123,8 @@ def draw(dataset: Dataset, ways: Dataset) -> Figure:
     axes.set_xlabel(r"scale of the initialization, $\alpha^D$")
     axes.set_ylabel(r"training accuracy $\log(1/\epsilon)$, with $\epsilon$ the loss")
     axes.grid(False)
-    axes.legend(loc="center left", bbox_to_anchor=(1.06, 0.5))
+    title = r"both together: fixed $\mu = \alpha^D / \log(1/\epsilon)$"
+    axes.legend(loc="center left", bbox_to_anchor=(1.06, 0.5), title=title)
     return picture
 
 
@@ -135,8 +136,8 @@ def _limits(axes: Axes) -> None:
         r"$\alpha \to \infty$ first: kernel, $\ell_2$",
     )
     both = (
-        "both at once: the margin of least $Q_\\mu$,\n"
-        + r"from $\ell_2$ (large $\mu$) to $\ell_1$ (small $\mu$)"
+        "both at once: least $Q_\\mu$, from\n"
+        r"$\ell_2$ (large $\mu$) to $\ell_1$ (small $\mu$)"
     )
     axes.plot([0, 0.97], [1, 1], color=RED, label=rich, **thick)
     axes.plot([1, 1], [0, 0.97], color=BLUE, label=kernel, **thick)
