@@ -50,6 +50,7 @@ def test_a_product_of_unequal_layers_escapes_when_its_own_flow_does():
         assert walked.t[-1] == pytest.approx(time, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_gradient_descent_is_not_taken_for_sam(data_of):
     data, signs = data_of("beyond-sam")
     plain = data.assign(first=data.first_plain, law=data.line)
@@ -63,6 +64,7 @@ def test_the_fate_of_a_start_is_that_of_its_weights():
     assert sam.fate(mu, 1.3 * sam.threshold(mu))
 
 
+@pytest.mark.slow
 def test_the_regularizer_of_gradient_flow_is_not_taken_for_that_of_signs(data_of):
     data, escapes, fits = data_of("beyond-geometries")
     wrong = data.assign(off=data.off_plain)

@@ -291,9 +291,7 @@ def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Arra
 
 def _inner(method: dict[str, Any]) -> dict[str, Any]:
     """The description of the method itself, without what is wrapped around it."""
-    while "method" in method:
-        method = method["method"]
-    return method
+    return _inner(method["method"]) if "method" in method else method
 
 
 def _must_keep_signs(path: Path) -> None:
