@@ -23,6 +23,7 @@ SCRIPTS = (
     "regression_path",
     "large_path",
     "sparse_data",
+    "predictions",
     "depth_path",
     "l1_endpoint",
     "margin_path",

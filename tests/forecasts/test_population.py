@@ -221,6 +221,7 @@ def test_the_best_scale_may_have_no_end():
     ("change", "words"),
     [
         ({"samples": 300}, "samples must be below the dimension"),
+        ({"samples": 0}, "samples must be at least 1"),
         ({"truth": np.ones(301)}, "more than the 300 dimensions"),
         ({"truth": [math.nan]}, "truth must be finite"),
         ({"noise": -1}, "noise must be >= 0"),

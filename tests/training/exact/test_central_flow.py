@@ -271,3 +271,19 @@ def test_rates_that_no_average_follows():
         CentralFlow(0.0)
     with pytest.raises(ValueError, match="beyond float64"):
         train(DiagonalNet(2, alpha=1e120), problem, CentralFlow(1e-3))
+
+
+def test_where_nothing_oscillates_the_end_is_right_to_third_order():
+    """Below the stable rate; the published flow is right to first order there."""
+    problem, net = sparse_regression(15, 40, sparsity=3, seed=0), DiagonalNet(2, alpha=0.1)
+    fitted, powers = Interpolated(1e-12), {}
+    for finite in (True, False):
+        far = []
+        for rate in (0.011, 0.022):
+            method = CentralFlow(rate, finite_steps=finite, rtol=1e-8)
+            central = train(net, problem, method, stop=fitted)
+            descent = train(net, problem, GradientDescent(rate), stop=[Steps(20_000), fitted])
+            far.append(np.linalg.norm(central.predictor - descent.predictor))
+        powers[finite] = np.log2(far[1] / far[0])
+    assert powers[True] > 2.5
+    assert 0.7 < powers[False] < 1.3

@@ -13,7 +13,9 @@ the step, so that errors of earlier steps are undone within a few learning rates
 
 Steps are not infinitely short: to first order in the rate the path of descent obeys
 w' = -(F + (rate/2) H F). In the directions that oscillate the expansion in rate times eigenvalue
-does not converge, and F is small there; they are left out of this term.
+does not converge, and F is small there; they are left out of this term. A step finds the slopes l'
+of half a step ago, l' + (rate/2) l'' J F, also where it multiplies by 1 - rate times the second
+derivatives of the outputs: with both the order after the first is right where nothing oscillates.
 
 The integrator is ROS2 (Verwer et al. 1999), of order two with any matrix in its linear systems. The
 matrix is the Gauss-Newton part of the Hessian, so that a system has one row per sample. What is
@@ -182,8 +184,13 @@ class CentralIntegrator(Integrator):
             return rows
         step = self.flow.learning_rate
         rest = rows - (rows @ now.vectors) @ now.vectors.T
-        outer = ((rest @ curvature.J.T) * curvature.second) @ curvature.J + self.rate * rest
-        return curvature.bends.stepped(curvature.first, step, rows) + step / 2 * outer
+        seen = (rest @ curvature.J.T) * curvature.second
+        outer = seen @ curvature.J + self.rate * rest
+        if rows.ndim > 1:  # the response to an oscillation, which is linear in it
+            return curvature.bends.stepped(curvature.first, step, rows) + step / 2 * outer
+        # steps find the slopes of half a step ago, in the gradient and in the Hessian alike
+        late = curvature.first + step / 2 * seen
+        return curvature.bends.stepped(late, step, rows + step / 2 * outer)
 
     def _pull(self, curvature: Curvature, now: EdgePoint, covariance: Array) -> Array:
         """Half of the gradient of <S, H> at another point, with the same oscillation."""
