@@ -11,11 +11,22 @@ are both relative. The multipliers that make the sum of their squares least are 
 squares problem with the complementarity as one more row. No tolerance decides which samples count
 as support vectors, and the residual is continuous in theta. These are the two numbers of the
 approximate KKT points of Lyu and Li 2020, as one.
+
+Another norm N has no unique subgradient, and in l_inf almost every theta is far from the faces
+that stationarity speaks of. There the residual is the first-order duality gap: with multipliers of
+sum one,
+
+    D min_n m_n / N(theta)  <=  min_nu N*(sum_n nu_n g_n),
+
+the margin of theta on the left, the best margin of any direction in the model linearized at theta
+on the right, and equality at KKT points alone. `max_margin` computes the right side, with its
+certificate. In l2 this gap is about half the square of the residual above.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +36,9 @@ from penchant.door import Invalid, door
 from penchant.models.model import Model, Separable
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
+from penchant.regularizers.layers import LayerSpectral
+from penchant.regularizers.norms import norm_of
+from penchant.solvers.max_margin import max_margin
 
 
 @door
@@ -33,6 +47,8 @@ def kkt_residual(
     model: Model,
     parameters: ArrayLike,
     outputs: ArrayLike | None = None,
+    *,
+    norm: Any = None,
 ) -> float:
     """How far parameters, rescaled, are from a KKT point of least norm, relative.
 
@@ -53,6 +69,10 @@ def kkt_residual(
     outputs
         f(theta, x_n), where you know them to more digits than the parameters give them: from a
         large start they are small differences.
+    norm
+        The norm of theta that is least, for labels: L1(), L2(), Linf(), Spectral(shape) or
+        LayerSpectral(shapes). The residual is then the share of the best margin of the linearized
+        model that theta misses; without a norm it is that of l2 described above.
 
     Returns
     -------
@@ -62,6 +82,8 @@ def kkt_residual(
     References
     ----------
     .. [1] Lyu & Li (2020), Gradient Descent Maximizes the Margin of Homogeneous Neural Networks.
+    .. [2] Gronich and Vardi (2026), The Implicit Bias of Adam and Muon on Smooth Homogeneous Neural
+       Networks.
 
     Examples
     --------
@@ -93,6 +115,8 @@ def kkt_residual(
     if not size > 0:
         raise Invalid("parameters must not all be zero; zero has no direction")
     slopes = np.asarray(model.jacobian(theta, X))
+    if norm is not None:
+        return _of_norm(problem, slopes, model.homogeneity * problem.y * values, theta, norm)
     if isinstance(problem, Regression):
         return _of_values(slopes, values, problem.y, theta / size)
     return _of_margins(
@@ -110,6 +134,21 @@ def _of_margins(rows: Array, margins: Array, unit: Array, factor: float) -> floa
     matrix = np.vstack([rows.T, factor * (margins - least)])
     largest = float(np.linalg.norm(matrix, axis=0).max())
     return float(nnls(matrix / largest, np.append(unit, 0.0))[1]) if largest > 0 else 1.0
+
+
+def _of_norm(problem: Any, slopes: Array, margins: Array, theta: Array, norm: Any) -> float:
+    """The share of the best margin of the linearized model that theta misses; `margins` are its."""
+    if not isinstance(problem, Classification):
+        raise Invalid(f"norm={norm!r} needs labels, got a {type(problem).__name__}; leave it out")
+    norm = norm_of(norm)
+    size, least = float(norm(theta)), float(margins.min())
+    if not least > 0:
+        return math.inf
+    rows = problem.y[:, None] * slopes
+    layers = isinstance(norm, LayerSpectral)
+    rows, inner = (norm.on_diagonal(rows), norm.diagonal) if layers else (rows, norm)
+    best = max_margin(rows, np.ones(len(rows)), inner).value  # one over the best margin
+    return max(0.0, 1 - least * best / size)
 
 
 def _of_values(rows: Array, values: Array, y: Array, unit: Array) -> float:

@@ -2,6 +2,7 @@
 
 from penchant.regularizers.custom import Custom, DerivativeMatch
 from penchant.regularizers.derive.derived import Derived
+from penchant.regularizers.layers import LayerSpectral
 from penchant.regularizers.lp import Lp
 from penchant.regularizers.norms import L1, L2, Linf, as_norm
 from penchant.regularizers.penalty import Blocks, Penalty, PerTensor, Term
@@ -17,6 +18,7 @@ __all__ = [
     "DerivativeMatch",
     "Derived",
     "Frobenius",
+    "LayerSpectral",
     "Linf",
     "Lp",
     "Nuclear",

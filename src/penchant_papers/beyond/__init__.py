@@ -29,6 +29,7 @@ paper = Paper(
         "beyond-growth": "growth",
         "beyond-sam": "norms.sam",
         "beyond-geometries": "norms.geometries",
+        "beyond-own-norm": "nets.own_norm",
         "beyond-population": "population",
         "beyond-population-margin": "population_margin",
         "beyond-population-matrix": "population_matrix",
