@@ -74,6 +74,7 @@ REGULARIZERS = st.one_of(
     call(penchant.regularizers.R, scale=any_scale, shape=maybe(vectors(3))),
     call(penchant.regularizers.Nuclear, maybe(shape)),
     call(penchant.regularizers.Spectral, maybe(shape)),
+    call(penchant.regularizers.LayerSpectral, st.lists(shape, min_size=1, max_size=3)),
     call(penchant.regularizers.Frobenius),
     call(penchant.regularizers.Schatten, call(penchant.Q, st.just(2), scale=scale)),
     call(

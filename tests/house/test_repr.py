@@ -79,6 +79,7 @@ CALLS = [
     "SAM(0.01, 0.05, Linf())",
     "SignDescent(0.01, momentum=0.9)",
     "Spectral((2, 3))",
+    "LayerSpectral(((2, 3), (2, 1)))",
     "SteepestDescent(0.01, L1(), normalized=False)",
     "MatrixFlow(rtol=1e-06, form='lifted')",
     "Near([1.0, 0.0], 2.0)",

@@ -314,6 +314,7 @@ REGULARIZERS = {
     "PerTensor": lambda: regularizers.PerTensor(None),
     "R": lambda: regularizers.R(),
     "Schatten": lambda: regularizers.Schatten(None),
+    "LayerSpectral": lambda: regularizers.LayerSpectral([(0, 1)]),
     "Spectral": lambda: regularizers.Spectral((0, 1)),
     "as_norm": lambda: regularizers.as_norm("nothing"),
 }

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 
 import penchant
 from penchant import L1, L2, Classification, DiagonalNet, Regression
 from penchant.measures import kkt_residual
 from penchant.models import Difference, LinearPredictor
 from penchant.problems import separable_points, sparse_regression
+from penchant.regularizers import LayerSpectral, Linf, Nuclear, Spectral
 
 
 def weights_of(beta, depth):
@@ -89,3 +90,66 @@ def test_a_model_of_no_degree_and_zero_parameters_are_refused():
         kkt_residual(line, penchant.models.Reparametrized(lambda w: w + w**2, 1.0), [1.0, 1.0])
     with pytest.raises(ValueError, match=r"^kkt_residual: parameters must not all be zero"):
         kkt_residual(line, net, np.zeros(4))
+
+
+NORMS = [L1(), L2(), Linf(), Spectral((2, 3)), Nuclear((2, 3))]
+
+
+@pytest.mark.parametrize("norm", NORMS, ids=str)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_a_linear_predictor_misses_its_share_of_the_best_margin(norm, scale):
+    """The gap of a linear model is one minus the share that `margin_shares` computes."""
+    problem, linear = separable_points(5, 6, margin=0.2, seed=1), LinearPredictor()
+    best, other = (penchant.max_margin(problem, n).beta for n in (norm, L2()))
+    assert kkt_residual(problem, linear, scale * best, norm=norm) < 1e-7
+    path = penchant.train(
+        LinearPredictor(other), problem, penchant.GradientDescent(1e-9), stop=penchant.Steps(1)
+    )
+    share = penchant.measures.margin_shares(path, problem, [norm]).values[0, 0]
+    gap = kkt_residual(problem, linear, scale * other, norm=norm)
+    assert gap == pytest.approx(max(0.0, 1 - share), abs=1e-8)
+
+
+def test_the_gap_of_layers_by_a_linear_program_and_a_general_solver():
+    """min_nu N*(sum_n nu_n g_n) over the simplex, by SLSQP; in l_inf by a linear program."""
+    problem = Classification(np.random.default_rng(4).standard_normal((3, 3)), [1, -1, 1])
+    net = penchant.models.two_layer(2, alpha=1.0, activation="quadratic", seed=2)
+    theta = penchant.train(
+        net, problem, penchant.methods.SteepestDescent(0.01, L2()), stop=penchant.Steps(600)
+    ).parameters
+    rows = problem.y[:, None] * net.jacobian(theta, problem.X)
+    margins = problem.y * net.predict(theta, problem.X)
+    assert margins.min() > 0
+
+    def dual(nu):
+        s = nu @ rows
+        return np.linalg.norm(s[:6].reshape(2, 3), "nuc") + np.linalg.norm(s[6:])
+
+    starts = np.random.default_rng(0).dirichlet(np.ones(3), 5)
+    rules = {"type": "eq", "fun": lambda nu: nu.sum() - 1}
+    best = min(
+        minimize(dual, nu, bounds=[(0, 1)] * 3, constraints=rules, tol=1e-12).fun for nu in starts
+    )
+    layers = LayerSpectral([(2, 3), (2, 1)])
+    gap = 1 - 3 * margins.min() / layers(theta) / best
+    assert gap > 1e-3
+    assert kkt_residual(problem, net, theta, norm=layers) == pytest.approx(gap, abs=1e-5)
+    program = linprog(  # |s|_1 as the sum of its bounds
+        np.append(np.zeros(3), np.ones(8)),
+        A_ub=np.vstack([np.hstack([sign * rows.T, -np.eye(8)]) for sign in (1, -1)]),
+        b_ub=np.zeros(16),
+        A_eq=np.append(np.ones(3), np.zeros(8))[None],
+        b_eq=[1.0],
+    )
+    gap = 1 - 3 * margins.min() / np.abs(theta).max() / program.fun
+    assert kkt_residual(problem, net, theta, norm=Linf()) == pytest.approx(gap, abs=1e-8)
+
+
+def test_what_a_gap_refuses():
+    values = Regression([[1.0, 2.0]], [1.0])
+    with pytest.raises(ValueError, match=r"^kkt_residual: norm=Linf\(\) needs labels"):
+        kkt_residual(values, LinearPredictor(), [1.0, 0.0], norm=Linf())
+    line = Classification([[1.0, 0.0], [3.0, 1.0]], [1, 1])
+    with pytest.raises(ValueError, match=r"^kkt_residual: expected a norm"):
+        kkt_residual(line, LinearPredictor(), [1.0, 0.0], norm="l2")
+    assert kkt_residual(line, LinearPredictor(), [-1.0, 0.0], norm=Linf()) == math.inf

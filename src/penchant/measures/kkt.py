@@ -36,6 +36,7 @@ from penchant.door import Invalid, door
 from penchant.models.model import Model, Separable
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
+from penchant.records import Kind, Unsolved
 from penchant.regularizers.layers import LayerSpectral
 from penchant.regularizers.norms import norm_of
 from penchant.solvers.max_margin import max_margin
@@ -147,8 +148,10 @@ def _of_norm(problem: Any, slopes: Array, margins: Array, theta: Array, norm: An
     rows = problem.y[:, None] * slopes
     layers = isinstance(norm, LayerSpectral)
     rows, inner = (norm.on_diagonal(rows), norm.diagonal) if layers else (rows, norm)
-    best = max_margin(rows, np.ones(len(rows)), inner).value  # one over the best margin
-    return max(0.0, 1 - least * best / size)
+    solution = max_margin(rows, np.ones(len(rows)), inner, throw=False)
+    if not (solution.outcome.ok or solution.outcome.kind is Kind.APPROXIMATE):  # to eight digits
+        raise Unsolved(solution.outcome)
+    return max(0.0, 1 - least * solution.value / size)  # the value is one over the best margin
 
 
 def _of_values(rows: Array, values: Array, y: Array, unit: Array) -> float:
