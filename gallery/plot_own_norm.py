@@ -13,7 +13,7 @@ import penchant
 from penchant.plotting import CYCLE, sheet, styled
 
 LAYERS, LINF = penchant.regularizers.LayerSpectral([(6, 4), (6, 1)]), penchant.regularizers.Linf()
-NORMS = {"$\\ell_2$": penchant.L2(), "$\\ell_\\infty$": LINF, "spectral": LAYERS}
+NORMS = {r"$\ell_2$": penchant.L2(), r"$\ell_\infty$": LINF, "spectral": LAYERS}
 METHODS = {
     "gradient descent": penchant.methods.SteepestDescent(0.01, penchant.L2()),
     "sign descent": penchant.methods.SignDescent(0.002),
@@ -29,8 +29,8 @@ def gaps(method, seed):
     X = rng.standard_normal((6, 4))
     problem = penchant.Classification(X, np.where(rng.random(6) < 0.5, 1, -1))
     net = penchant.models.two_layer(6, alpha=0.05, activation="quadratic", seed=seed)
-    slowing = penchant.methods.Scheduled(method, places, factors)
-    end = penchant.train(net, problem, slowing, stop=penchant.Steps(5000)).parameters
+    slow, stop = penchant.methods.Scheduled(method, places, factors), penchant.Steps(5000)
+    end = penchant.train(net, problem, slow, stop=stop).parameters
     return [penchant.measures.kkt_residual(problem, net, end, norm=n) for n in NORMS.values()]
 
 
@@ -41,10 +41,8 @@ with styled():
         table = np.array([gaps(method, seed) for seed in range(10)])
         for k, column in enumerate(table.T):
             panel.plot(k + np.linspace(-0.2, 0.2, 10), column, "o^s"[k], color=CYCLE[k])
-            panel.plot(
-                [k - 0.3, k + 0.3], [np.median(column[column < 1])] * 2, color=CYCLE[k], lw=3
-            )
+            panel.hlines(np.median(column[column < 1]), k - 0.3, k + 0.3, color=CYCLE[k], lw=3)
         panel.set(ylim=(0, 0.55), title=name, xlabel="KKT points of the norm")
-        panel.set_xticks(range(3), list(NORMS))
+        panel.set_xticks(range(3), NORMS)
     axes[0].set_ylabel("missing share of the best margin")
     picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "own_norm.png")

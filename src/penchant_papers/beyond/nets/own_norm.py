@@ -37,7 +37,7 @@ LAST = -300.0  # of the log of the loss: at -745 there is no gradient in float64
 NEAR = 0.1  # of the best margin of the linearized net; four other problems had 0.02 to 0.06
 
 
-class Optimizer(NamedTuple):
+class OwnNorm(NamedTuple):
     """The step as a function of its length, its own norm, and how long steps are in that norm."""
 
     make: Any
@@ -46,10 +46,10 @@ class Optimizer(NamedTuple):
 
 
 OPTIMIZERS = {
-    "gradient descent": Optimizer(lambda rate: SteepestDescent(rate, L2()), "l2", 1.0),
-    "sign descent": Optimizer(lambda rate: SteepestDescent(rate, Linf()), "l_inf", 0.2),
-    "Adam": Optimizer(lambda rate: Adam(rate, square_decay=0.95, epsilon=0.0), "l_inf", 0.2),
-    "Muon": Optimizer(lambda rate: SteepestDescent(rate, LAYERS, momentum=0.9), "spectral", 0.5),
+    "gradient descent": OwnNorm(lambda rate: SteepestDescent(rate, L2()), "l2", 1.0),
+    "sign descent": OwnNorm(lambda rate: SteepestDescent(rate, Linf()), "l_inf", 0.2),
+    "Adam": OwnNorm(lambda rate: Adam(rate, square_decay=0.95, epsilon=0.0), "l_inf", 0.2),
+    "Muon": OwnNorm(lambda rate: SteepestDescent(rate, LAYERS, momentum=0.9), "spectral", 0.5),
 }
 
 
