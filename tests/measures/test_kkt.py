@@ -153,3 +153,29 @@ def test_what_a_gap_refuses():
     with pytest.raises(ValueError, match=r"^kkt_residual: expected a norm"):
         kkt_residual(line, LinearPredictor(), [1.0, 0.0], norm="l2")
     assert kkt_residual(line, LinearPredictor(), [-1.0, 0.0], norm=Linf()) == math.inf
+
+
+def test_a_torch_module_has_the_residuals_of_its_twin():
+    torch = pytest.importorskip("torch")
+    problem = separable_points(5, 4, margin=0.2, seed=2)
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Linear(4, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 1, bias=False)
+    ).double()
+    optimizer = torch.optim.Adam(module.parameters(), 0.01)
+    x, y = torch.tensor(problem.X), torch.tensor(problem.y)
+    for _ in range(500):
+        optimizer.zero_grad()
+        torch.exp(-y * module(x)[:, 0]).mean().backward()
+        optimizer.step()
+    theta = np.concatenate([w.detach().numpy().ravel() for w in module.parameters()])
+    twin = penchant.models.two_layer(8, alpha=1.0)
+    for norm in (None, L2(), Linf(), LayerSpectral([(8, 4), (1, 8)])):
+        own = kkt_residual(problem, module, norm=norm)
+        assert 0 < own < 1
+        assert own == pytest.approx(kkt_residual(problem, twin, theta, norm=norm), rel=1e-6)
+    with pytest.raises(ValueError, match=r"^kkt_residual: a torch module brings its own"):
+        kkt_residual(problem, module, theta)
+    shifted = torch.nn.Sequential(torch.nn.Linear(4, 1)).double()
+    with pytest.raises(ValueError, match=r"^kkt_residual: module must be homogeneous"):
+        kkt_residual(problem, torch.nn.Sequential(shifted, torch.nn.Tanh()))

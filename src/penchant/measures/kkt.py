@@ -26,6 +26,7 @@ certificate. In l2 this gap is about half the square of the residual above.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries
 from penchant.door import Invalid, door
+from penchant.measures.kernels.tangent import arguments, gradients_of, samples
+from penchant.measures.torch.module import as_array
 from penchant.models.model import Model, Separable
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
@@ -41,12 +44,14 @@ from penchant.regularizers.layers import LayerSpectral
 from penchant.regularizers.norms import norm_of
 from penchant.solvers.max_margin import max_margin
 
+EULER = 1e-8  # relative: how exactly a module has a degree
+
 
 @door
 def kkt_residual(
     problem: Classification | Regression,
-    model: Model,
-    parameters: ArrayLike,
+    model: Any,
+    parameters: ArrayLike | None = None,
     outputs: ArrayLike | None = None,
     *,
     norm: Any = None,
@@ -64,9 +69,9 @@ def kkt_residual(
     problem
         The data.
     model
-        A homogeneous model.
+        A homogeneous model, or a torch.nn.Module with one output, in eval mode and float64.
     parameters
-        Its parameters, at any scale.
+        The parameters of a model, at any scale; a module brings its own.
     outputs
         f(theta, x_n), where you know them to more digits than the parameters give them: from a
         large start they are small differences.
@@ -100,6 +105,27 @@ def kkt_residual(
         raise Invalid(
             f"problem must be a Classification or a Regression, got {type(problem).__name__}"
         )
+    torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
+    if torch is not None and isinstance(model, torch.nn.Module):
+        if parameters is not None or outputs is not None:
+            raise Invalid("a torch module brings its own parameters and outputs; leave them out")
+        theta, values, slopes, degree = _of_module(model, problem.design)
+    else:
+        theta, values, slopes, degree = _of_model(problem, model, parameters, outputs)
+    size = float(np.linalg.norm(theta))
+    if not size > 0:
+        raise Invalid("parameters must not all be zero; zero has no direction")
+    if norm is not None:
+        return _of_norm(problem, slopes, degree * problem.y * values, theta, norm)
+    if isinstance(problem, Regression):
+        return _of_values(slopes, values, problem.y, theta / size)
+    return _of_margins(problem.y[:, None] * slopes, problem.y * values, theta / size, degree / size)
+
+
+def _of_model(
+    problem: Any, model: Any, parameters: Any, outputs: Any
+) -> tuple[Array, Array, Array, float]:
+    """The parameters of a model, its outputs, their gradients, and its degree."""
     if not isinstance(model, Model) or model.homogeneity is None:
         raise Invalid("model must be a homogeneous Model; this one has no known degree")
     X = problem.design
@@ -112,17 +138,25 @@ def kkt_residual(
         values = np.asarray(model.predict(theta, X))
     else:
         values = entries("outputs", outputs, len(X), "one entry per sample")
-    size = float(np.linalg.norm(theta))
-    if not size > 0:
-        raise Invalid("parameters must not all be zero; zero has no direction")
-    slopes = np.asarray(model.jacobian(theta, X))
-    if norm is not None:
-        return _of_norm(problem, slopes, model.homogeneity * problem.y * values, theta, norm)
-    if isinstance(problem, Regression):
-        return _of_values(slopes, values, problem.y, theta / size)
-    return _of_margins(
-        problem.y[:, None] * slopes, problem.y * values, theta / size, model.homogeneity / size
-    )
+    return theta, values, np.asarray(model.jacobian(theta, X)), model.homogeneity
+
+
+def _of_module(module: Any, X: Array) -> tuple[Array, Array, Array, float]:
+    """The same of a torch module, whose degree is the D of Euler's D f = <grad f, theta>."""
+    function, _, rows = arguments("double", module, None, X.copy())
+    rows = samples("x", rows, function)
+    gradients = gradients_of(function, None, rows, None, None, factored=False)
+    parts, given = gradients.block(rows, len(X)).rows, function.parameters()
+    slopes = np.concatenate([parts[name].reshape(len(X), -1) for name in given], axis=1)
+    theta = np.concatenate([as_array(tensor).ravel() for tensor in given.values()])
+    values, products = gradients.values(rows)[:, 0], slopes @ theta
+    degree = float(products @ values) / (float(values @ values) or 1.0)
+    if not np.allclose(products, degree * values, rtol=EULER, atol=EULER * abs(products).max()):
+        raise Invalid(
+            f"module must be homogeneous in its parameters: <grad f, theta> is not {degree:.3g} f"
+            " for all samples; take one without biases and with activations such as ReLU"
+        )
+    return theta, values, slopes, degree
 
 
 def _of_margins(rows: Array, margins: Array, unit: Array, factor: float) -> float:
