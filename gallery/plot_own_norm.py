@@ -41,7 +41,7 @@ with styled():
         table = np.array([gaps(method, seed) for seed in range(10)])
         for k, column in enumerate(table.T):
             panel.plot(k + np.linspace(-0.2, 0.2, 10), column, "o^s"[k], color=CYCLE[k])
-            panel.hlines(np.median(column[column < 1]), k - 0.3, k + 0.3, color=CYCLE[k], lw=3)
+            panel.hlines(np.median(np.minimum(column, 1)), k - 0.3, k + 0.3, color=CYCLE[k], lw=3)
         panel.set(ylim=(0, 0.55), title=name, xlabel="KKT points of the norm")
         panel.set_xticks(range(3), NORMS)
     axes[0].set_ylabel("missing share of the best margin")

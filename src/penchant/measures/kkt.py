@@ -154,7 +154,7 @@ def _of_module(module: Any, X: Array) -> tuple[Array, Array, Array, float]:
     if not np.allclose(products, degree * values, rtol=EULER, atol=EULER * abs(products).max()):
         raise Invalid(
             f"module must be homogeneous in its parameters: <grad f, theta> is not {degree:.3g} f"
-            " for all samples; take one without biases and with activations such as ReLU"
+            " for all samples; take one without biases and with homogeneous activations"
         )
     return theta, values, slopes, degree
 

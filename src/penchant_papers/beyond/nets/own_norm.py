@@ -73,7 +73,8 @@ def slowing(method: Any, steps: int) -> Scheduled:
     be too long for them. With these |theta|^3, and so the margins, grow in proportion to the steps.
     """
     places = np.unique(np.geomspace(1, steps, 25).astype(int))
-    return Scheduled(method, places, (1 + places / EARLY) ** (-2 / 3))
+    factors = (1 + places / EARLY) ** (-2 / 3)
+    return Scheduled(method, places.tolist(), factors.tolist())
 
 
 def cell(
