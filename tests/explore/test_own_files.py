@@ -7,7 +7,10 @@ import pytest
 
 pytest.importorskip("bokeh")
 
+from typer.testing import CliRunner
+
 import penchant
+from penchant.cli import app
 from penchant.explore import tables
 from penchant.explore.server import check_binding
 from penchant.explore.views import own_data, watched
@@ -129,3 +132,19 @@ def test_a_page_for_everybody_is_asked_for_by_name():
     check_binding("0.0.0.0", 7860, None, public=True)
     with pytest.raises(ValueError, match="a public page has no token"):
         check_binding("0.0.0.0", 7860, "x" * 20, public=True)
+
+
+def test_the_command_takes_a_record_where_a_study_stands(tmp_path, monkeypatch):
+    """`penchant explore run.nc` follows a run; a study and a missing file stay what they were."""
+    watch = penchant.watch(lambda w, x: x @ w, np.eye(2), parameters=np.ones(2))
+    file, asked = watch.save(tmp_path / "run.nc"), []
+
+    def prepared(*files, **options):
+        asked.append(files)
+        raise ValueError("explore: enough")
+
+    monkeypatch.setattr("penchant.explore.start.prepared", prepared)
+    for name in (file, tmp_path / "study.nc"):
+        result = CliRunner().invoke(app, ["explore", str(name)])
+        assert result.exit_code != 0
+    assert asked == [(None, None, None, file), (tmp_path / "study.nc", None, None, None)]

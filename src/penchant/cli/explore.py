@@ -17,7 +17,9 @@ FOLDER = Path("penchant-studies")
 def explore(
     study: Annotated[
         str | None,
-        typer.Argument(help="A finished study (file or name) to show as a phase diagram."),
+        typer.Argument(
+            help="A finished study (file or name) to show as a phase diagram, or a watched run."
+        ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A report folder or verdicts.json with claims and figures.")
@@ -50,7 +52,7 @@ def explore(
       penchant explore ID                           a study from penchant-studies/, by name
       penchant explore --report penchant-report        claims with verdicts and figures
       penchant explore --data mine.csv              your table along the scale
-      penchant explore --watch run.nc               a watched run, while it goes on
+      penchant explore run.nc                       a watched run, while it goes on
       PENCHANT_TOKEN=... penchant explore --host 0.0.0.0
 
     \b
@@ -71,7 +73,10 @@ def explore(
     from penchant.explore.start import prepared
 
     with messages().status("preparing the page"):
-        files = (_file_of(study) if study else None, report, data, watch)
+        finished = _file_of(study) if study else None
+        if finished is not None and watch is None and _is_watched(finished):
+            finished, watch = None, finished
+        files = (finished, report, data, watch)
         page = prepared(*files, host=host, port=port, token=token, public=public)
     typer.echo(f"explore: {page.url}" + ("?token=…" if token else ""))
     typer.echo("Press Ctrl-C to stop.")
@@ -83,6 +88,17 @@ def explore(
         page.run()
     except KeyboardInterrupt:
         typer.echo("ended")
+
+
+def _is_watched(file: Path) -> bool:
+    """Whether a file is the record of a watch."""
+    from penchant.explore.views.watched import read_watch
+
+    try:
+        read_watch(file)
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def _file_of(study: str) -> Path:
