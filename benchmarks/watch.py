@@ -7,9 +7,10 @@ of 5%, and is called at every step. The set-up of the watch (compilation, the fi
 before the loop and stands in a column of its own. The loops with and without a watch take turns in
 one process, on one thread: two processes of the very same loop differ by more than a watch costs.
 The median of the ratios of neighbours counts, in processor time, which other programs disturb
-less. Memory is the peak of a process with one loop. The overhead that the watch states of itself,
-by its own clock, stands beside the measured one. The interpreter that TORCH_PYTHON names runs
-PyTorch (this one if it names none).
+less. A look with all measures of the panel, and AdamW, is compared with one without them; one look
+at large nets beside torch.func, in time and memory, is real_nets.py. Memory is the peak of a
+process with one loop. The overhead that the watch states of itself, by its own clock, stands beside
+the measured one. The interpreter that TORCH_PYTHON names runs PyTorch (this one if it names none).
 """
 
 from __future__ import annotations
@@ -152,6 +153,34 @@ def alone(net: str, steps: int, watched: int) -> dict[str, float]:
     return (jax_loop if net.startswith("JAX") else torch_loop)(net, steps, bool(watched))
 
 
+def panel(net: str, steps: int, pairs: int) -> dict[str, Any]:
+    """Median seconds of the measures of the panel at a look, and of the look without them."""
+    import torch
+
+    from penchant.watch.panel.instrument import MEASURES
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    X, y = (torch.as_tensor(array) for array in images(PROBES))
+    model = dense(SIZES) if net.endswith("dense") else convolutions()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    seen = watch_of(model, X, y, optimizer=optimizer, measure="all", budget=None)
+    for step in range(1, steps + 1):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(X), y).backward()
+        optimizer.step()
+        seen(step)
+    assert not seen.failures, seen.failures
+    rows = seen.dataset.isel(time=slice(2, None))  # the first look pays for what it loads
+    each = {name: rows[f"{name}_seconds"].values for name in MEASURES}
+    whole = np.sum(list(each.values()), axis=0)
+    rest = rows["look_seconds"].values - whole
+    return {name: float(np.median(values)) for name, values in each.items()} | {
+        "look": float(np.median(rest)),
+        "ratio": float(np.median(whole / rest)),
+    }
+
+
 def measured(what: str, net: str, steps: int, count: int) -> dict[str, Any]:
     """in_turns or alone, in a process of its own."""
     theirs = os.environ.get("TORCH_PYTHON", sys.executable)
@@ -192,6 +221,13 @@ def main() -> None:
         ratios.append((net, float(times), seen["stated"]))
     table(["", "steps", "plain", "overhead", "pairs", "stated", "looks", "set-up", "MB",
            "MB watched"], rows)  # fmt: skip
+    costs = {net: measured("panel", net, 20, 1) for net in NETS if net.startswith("PyTorch")}
+    names = [name for name in next(iter(costs.values())) if name != "ratio"]
+    print()
+    table(["seconds of one look", *names], [[net, *(seconds(cost[name]) for name in names)]
+                                            for net, cost in costs.items()])  # fmt: skip
+    for net, cost in costs.items():
+        ratio(f"{net}: all measures / the rest of a look", cost["ratio"], "<= 2", judged=not quick)
     for net, times, stated in ratios:
         ratio(f"{net}: time, watched / plain", times, "<= 1.05", judged=not quick)
         ratio(f"{net}: overhead that the watch states", stated, "<= 0.05", judged=not quick)
@@ -200,6 +236,7 @@ def main() -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
         job, name, many, count = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
-        print(json.dumps((in_turns if job == "in_turns" else alone)(name, many, count)))
+        jobs = {"in_turns": in_turns, "alone": alone, "panel": panel}
+        print(json.dumps(jobs[job](name, many, count)))
     else:
         main()

@@ -25,6 +25,7 @@ import scipy.linalg
 
 from penchant.arguments import Array
 from penchant.door import Invalid, door_as
+from penchant.measures.torch.gradients import as_numbers
 from penchant.watch.backends.backend import WHO, Backend
 from penchant.watch.optimizer import groups_of
 from penchant.watch.panel.instrument import LookMoment, Row
@@ -32,9 +33,9 @@ from penchant.watch.panel.losses import ProbeLosses
 
 Multiply = Callable[[Array], Array]
 
-FIRST, LATER = 30, 8  # products with the Hessian at the first look and at a later one
+FIRST, LATER = 30, 4  # products with the Hessian at the first look and at a later one
 ENOUGH = 0.02  # relative residual at which the search ends,
-LEAST = 4  # but not before so many products: the start may be near another eigenvector,
+LEAST = 3  # but not before so many products: the start may be near another eigenvector,
 FRESH = 0.05  # and a share of it is new in every look, since eigenvalues change their order
 ROUNDED = 1e-7  # a relative residual that is rounding
 SMALL = 1e-7  # directions that add less than this to the others are dropped
@@ -67,34 +68,38 @@ class LinearStep(NamedTuple):
 def largest_eigenvalue(multiply: Multiply, start: Array, most: int = FIRST) -> Eigenpair:
     """The largest eigenvalue of a symmetric matrix, given by its products with vectors."""
     x = start / np.linalg.norm(start)
-    hx = multiply(x)
-    moves: list[tuple[Array, Array]] = []
+    # rows: the vector, its residual and its last move; and their products with the matrix
+    vectors, products = np.zeros((2, 3, len(x)), dtype=x.dtype)
+    vectors[0], products[0], rank = x, multiply(x), 2
     for product in range(1, most + 1):
-        value = float(x @ hx)
-        residual = hx - value * x
+        value = float(vectors[0] @ products[0])
+        residual = products[0] - value * vectors[0]
         size = float(np.linalg.norm(residual))
         done = size <= (ENOUGH if product >= LEAST else ROUNDED) * abs(value)
         if done or product == most or not size < math.inf:
             break
-        residual /= size
-        x, hx, move = _best([(x, hx), (residual, multiply(residual)), *moves])
-        moves = [move]
-    return Eigenpair(value, x, size / abs(value) if size else 0.0)
+        vectors[1] = residual / size
+        products[1] = multiply(vectors[1])
+        weights = _best(vectors[:rank], products[:rank])
+        for rows in (vectors, products):  # the new vector, and the move to it
+            rows[::2] = weights @ rows[: weights.shape[1]]
+        for row in (0, 2):
+            length = np.linalg.norm(vectors[row])
+            vectors[row] /= length
+            products[row] /= length
+        rank = 3
+    return Eigenpair(value, vectors[0].copy(), size / abs(value) if size else 0.0)
 
 
-def _best(basis: list[tuple[Array, Array]]) -> tuple[Array, Array, tuple[Array, Array]]:
-    """The vector of the span with the largest Rayleigh quotient, its product, and the move."""
-    vectors, products = zip(*basis, strict=True)
-    gram = np.array([[float(a @ b) for b in vectors] for a in vectors])
-    matrix = np.array([[float(a @ b) for b in products] for a in vectors])
-    if len(basis) == 3 and np.linalg.eigvalsh(gram)[0] < SMALL:
-        return _best(basis[:2])
+def _best(vectors: Array, products: Array) -> Array:
+    """How the vector with the largest Rayleigh quotient, and the move to it, are sums of rows."""
+    gram = np.asarray(vectors @ vectors.T, dtype=np.float64)
+    if len(gram) == 3 and np.linalg.eigvalsh(gram)[0] < SMALL:
+        return _best(vectors[:2], products[:2])
+    matrix = np.asarray(vectors @ products.T, dtype=np.float64)
     weights = scipy.linalg.eigh((matrix + matrix.T) / 2, gram)[1][:, -1]
-    move = sum(w * v for w, v in zip(weights[1:], vectors[1:], strict=True))
-    image = sum(w * v for w, v in zip(weights[1:], products[1:], strict=True))
-    x, hx = weights[0] * vectors[0] + move, weights[0] * products[0] + image
-    length, moved = float(np.linalg.norm(x)), float(np.linalg.norm(move))
-    return x / length, hx / length, (move / moved, image / moved)
+    moved = weights * (np.arange(len(weights)) > 0)
+    return np.stack([weights, moved]).astype(vectors.dtype)
 
 
 def batch_sharpness(pairs: list[tuple[Array, Array]]) -> float:
@@ -161,7 +166,7 @@ def _adam(owner: Any, group: Any, value: Any) -> tuple[Any, float]:
         return math.nan, 0.0
     step = float(state["step"])
     squares = state["max_exp_avg_sq" if group.get("amsgrad") else "exp_avg_sq"]
-    root = (squares.detach().double().cpu().numpy() / (1 - second**step)) ** 0.5
+    root = as_numbers((squares.detach() / (1 - second**step)).sqrt())
     size = (1 - first**step) * (root + float(group["eps"]))
     coupled = not (group.get("decoupled_weight_decay") or type(owner).__name__ == "AdamW")
     rate = float(group["lr"]) * (1 - first) / (2 * (1 + first))
@@ -174,7 +179,7 @@ def _rmsprop(owner: Any, group: Any, value: Any) -> tuple[Any, float]:
         raise Invalid(UNKNOWN.format("a centered RMSprop"))
     if "square_avg" not in state:
         return math.nan, 0.0
-    size = state["square_avg"].detach().double().cpu().numpy() ** 0.5 + float(group["eps"])
+    size = as_numbers(state["square_avg"].detach().sqrt()) + float(group["eps"])
     rate = float(group["lr"]) / (2 * (1 + float(group.get("momentum", 0))))
     return rate / size, float(group["weight_decay"])
 
@@ -211,13 +216,20 @@ class Edge:
         scale = np.sqrt(_flat(steps.scale, arrays))
         if not np.isfinite(scale).all():  # of Adam before its first step
             return {}
-        decay = _flat(steps.decay, arrays)
+        decay: Any = _flat(steps.decay, arrays) if any(steps.decay.values()) else 0.0
         size = self.batch_size
         if steps.plain and size is not None and size < self.losses.count:
             value, error = self._in_batches(moment, scale, decay, size), math.nan
         else:
             with self.losses.curvature(moment.parameters) as product:
-                pair = self._pair(lambda v: scale * (product(scale * v) + decay * scale * v), scale)
+                decayed = 0.0 if np.ndim(decay) == 0 else decay * scale**2
+
+                def multiply(v: Array) -> Array:
+                    image = product(scale * v)
+                    image *= scale
+                    return image + decayed * v if np.ndim(decayed) else image
+
+                pair = self._pair(multiply, scale)
             value, error = pair.value, pair.error
         row = {"edge": value, "edge_error": error}
         if np.ptp(scale) == 0 and scale[0] > 0:
@@ -225,7 +237,7 @@ class Edge:
         return row
 
     def _pair(self, multiply: Multiply, like: Array) -> Eigenpair:
-        start = self.random.standard_normal(len(like)).astype(like.dtype)
+        start = self.random.standard_normal(len(like), dtype=like.dtype)
         first = self.vector is None
         if self.vector is not None:
             start = self.vector + FRESH / math.sqrt(len(like)) * start
@@ -234,7 +246,7 @@ class Edge:
             self.vector = pair.vector
         return pair
 
-    def _in_batches(self, moment: LookMoment, scale: Array, decay: Array, size: int) -> float:
+    def _in_batches(self, moment: LookMoment, scale: Array, decay: Any, size: int) -> float:
         parameters = moment.parameters
         origin = np.concatenate([moment.arrays[n].reshape(-1) for n in self.backend.names])
         order = np.random.default_rng(0).permutation(self.losses.count)

@@ -67,7 +67,8 @@ class Noise:
             return row
         order = np.random.default_rng(0).permutation(self.losses.count)
         batches = order[: count * self.size].reshape(count, self.size)
-        squares, total = [], np.zeros(1)
+        squares: list[float] = []
+        total: Any = 0
         for gradient in self.losses.gradients(moment.parameters, batches):
             squares.append(float(np.vdot(gradient, gradient)))
             total = total + gradient

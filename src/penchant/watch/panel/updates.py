@@ -20,7 +20,7 @@ from penchant.watch.measures import WIDEST
 from penchant.watch.optimizer import groups_of
 from penchant.watch.panel.instrument import LookMoment, Row
 
-POWER, TOLERANCE = 100, 1e-6  # turns of power iteration for large matrices, and where it ends
+POWER, TOLERANCE = 60, 1e-5  # turns of power iteration for large matrices, and where it ends
 EXACT = 512  # smaller sides of matrices whose singular values are all computed
 SIGNED = ("AdamW", "Lion")  # whose updates are bounded entry by entry
 
