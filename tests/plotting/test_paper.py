@@ -226,8 +226,9 @@ def test_long_names_below_an_axis_are_broken_unless_they_are_turned():
 
 
 def test_an_axis_between_two_and_five_has_plain_numbers():
-    figure, (axes, wide) = sheet("A title", widths=[4.0, 4.0])
+    figure, (axes, ten, wide) = sheet("A title", widths=[4.0, 4.0, 4.0])
     axes.loglog([0.17, 0.47], [0.17, 0.47])
+    ten.loglog([8, 16], [8, 16])
     wide.loglog([0.17, 0.6], [0.17, 0.6])
     clear_logs(figure)
     figure.draw_without_rendering()
@@ -237,6 +238,7 @@ def test_an_axis_between_two_and_five_has_plain_numbers():
         return [text for label in labels if (text := label.get_text())]
 
     assert {"0.2", "0.3", "0.4"} <= set(shown(axes))
+    assert {"8", "9", "10"} <= set(shown(ten))
     assert {"2 × 10⁻¹", "5 × 10⁻¹"} <= set(shown(wide))
 
 

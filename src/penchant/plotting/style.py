@@ -164,6 +164,8 @@ def clear_logs(figure: Figure) -> Figure:
                 powers, low, high = _powers(*sorted(ends)), *sorted(ends)
                 if sum(_powers(low / front, high / front) for front in (1, 2, 5)) < 2:
                     axis.set_minor_formatter(FuncFormatter(_plain))
+                    if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
+                        axis.set_major_formatter(FuncFormatter(_plain))
                     continue
                 formatter = NullFormatter() if powers >= 2 else FuncFormatter(_at_two_and_five)
                 axis.set_minor_formatter(formatter)

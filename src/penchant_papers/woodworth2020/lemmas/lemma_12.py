@@ -130,7 +130,15 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
                 "how much of the bound of Lemma 12 training uses",
                 r"$\Lambda / \lambda$",
                 "share of the bound",
-                [Series("$|W - W(0)|$", dataset.spread, share, "points")],
+                [
+                    Series("$|W - W(0)|$", dataset.spread, share, "points"),
+                    Series(
+                        "the bound",
+                        [dataset.spread.min(), dataset.spread.max()],
+                        [1.0, 1.0],
+                        "dashed",
+                    ),
+                ],
             )
         ],
     )
