@@ -197,6 +197,7 @@ RESULTS = {
     "Design": lambda: penchant.forecasts.design(
         penchant.Regression(X, y), penchant.Q(2, alpha=0.1), steps=20_000
     ),
+    "FourierLosses": lambda: penchant.measures.fourier_losses(np.ones((5, 5, 5))),
     "PredictedRun": lambda: penchant.forecasts.predict_run(
         net, penchant.Regression(X, y), penchant.GradientDescent(1e-4), stop=penchant.Steps(9)
     ),

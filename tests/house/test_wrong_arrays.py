@@ -91,6 +91,12 @@ ARGUMENTS = [
     Argument("Regression", "truth", lambda v: Regression(X, Y, truth=v), BETA),
     *pair("Classification", Classification, y=LABELS),
     Argument("Classification", "truth", lambda v: Classification(X, LABELS, truth=v), BETA),
+    Argument(
+        "fourier_losses",
+        "logits",
+        lambda v: measures.fourier_losses(v, [1]),
+        np.arange(27.0).reshape(3, 3, 3) ** 0.5,
+    ),
     Argument("multiclass", "X", lambda v: problems.multiclass(v, [0, 1]), X, partner="labels"),
     Argument("multiclass", "labels", lambda v: problems.multiclass(X, v), np.array([0.0, 1.0])),
     Argument("Sensing", "measurements", lambda v: problems.Sensing(v, np.ones(4)), STACK),

@@ -11,6 +11,7 @@ from penchant.measures.curves import crossing
 from penchant.measures.directions import angle, angles, azimuth_pitch
 from penchant.measures.distances import gradient_distance, kernel_distance
 from penchant.measures.excess import excess_norm, least_norm
+from penchant.measures.fourier import FourierLosses, fourier_losses
 from penchant.measures.homogeneity import Assumptions, assumptions
 from penchant.measures.inequality.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
 from penchant.measures.kernels.infinite import InfiniteKernel, infinite_kernel
@@ -28,6 +29,7 @@ from penchant.problems.population import margin_accuracy
 __all__ = [
     "LATE_CHANGES",
     "Assumptions",
+    "FourierLosses",
     "Grokking",
     "InfiniteKernel",
     "KernelMachine",
@@ -41,6 +43,7 @@ __all__ = [
     "crossing",
     "effective_rank",
     "excess_norm",
+    "fourier_losses",
     "gradient_distance",
     "gradient_turn",
     "grokking",
