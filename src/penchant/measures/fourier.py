@@ -63,7 +63,7 @@ class FourierLosses(Record):
 def fourier_losses(
     logits: ArrayLike, frequencies: Sequence[int] | None = None, mask: Any = None
 ) -> FourierLosses:
-    """Restricted and excluded loss of the logits of a net on addition modulo a prime or odd p.
+    """Restricted and excluded loss of the logits of a net on addition modulo an odd p.
 
     Parameters
     ----------
@@ -86,8 +86,6 @@ def fourier_losses(
 
     Examples
     --------
-    A net that adds modulo 7 by one frequency, and memorizes nothing:
-
     >>> import numpy as np
     >>> import penchant
     >>> a, b, c = np.meshgrid(*[np.arange(7)] * 3, indexing="ij")
