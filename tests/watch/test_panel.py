@@ -541,6 +541,32 @@ def test_what_cannot_be_measured_is_said_at_once(options, rule):
     assert str(seen.value).startswith("watch: ")
 
 
+def test_half_precision_is_measured_in_its_own():
+    torch.manual_seed(0)
+    model, (x, y) = mlp(6, 8, 3, activation=nn.ReLU), data()
+    half = mlp(6, 8, 3, activation=nn.ReLU).bfloat16()
+    half.load_state_dict(model.state_dict())
+    seen = []
+    for net, inputs in ((model, x), (half, x.bfloat16())):
+        watch = penchant.watch(net, inputs, labels=y, learning_rate=0.1, measure="all")
+        assert watch.failures == ()
+        seen.append(watch.dataset.isel(time=0))
+    for name in ("edge", "gradient_norm", "unit_size"):
+        np.testing.assert_allclose(seen[1][name], seen[0][name], rtol=0.1, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:.*overflow.*")
+def test_a_run_that_diverges_has_no_numbers_of_the_panel_and_one_reason():
+    torch.manual_seed(0)
+    model, (x, y) = mlp(6, 8, 3, activation=nn.ReLU), data()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e30)
+    watch = trained(model, optimizer, x, y, 4, lambda out, y: F.cross_entropy(1e10 * out, y),
+                    measure="all", raise_errors=False)  # fmt: skip
+    assert not [f for f in watch.failures if f.kind in MEASURES]
+    assert any("diverged" in f.sentence for f in watch.failures)
+    assert np.isnan(watch.dataset.unit_size.values[-1]).all()
+
+
 def test_a_language_model_gives_its_own_loss():
     """Random sums replace 630 outputs, and the loss is one of all of them, without labels."""
     torch.manual_seed(0)

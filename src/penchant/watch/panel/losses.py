@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from penchant.arguments import Array
 from penchant.door import Invalid
 from penchant.lazy import jax, jnp, torch
+from penchant.measures.torch.gradients import as_numbers
 from penchant.watch.backends.backend import Backend
 from penchant.watch.measures import Labels
 
@@ -122,12 +123,12 @@ class TorchLosses:
 
 def _vector(parts: Any) -> Array:
     flat = [part.to_dense() if part.is_sparse else part for part in parts]
-    return np.asarray(torch.cat([part.detach().reshape(-1) for part in flat]).cpu().numpy())
+    return np.asarray(as_numbers(torch.cat([part.detach().reshape(-1) for part in flat])))
 
 
 def _parts(vector: Array, like: Any) -> list[Any]:
-    pieces = torch.as_tensor(vector).to(like[0]).split([part.numel() for part in like])
-    return [piece.view_as(part) for piece, part in zip(pieces, like, strict=True)]
+    pieces = torch.as_tensor(vector).split([part.numel() for part in like])
+    return [piece.view_as(part).to(part) for piece, part in zip(pieces, like, strict=True)]
 
 
 class JaxLosses:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from penchant.arguments import Array
 from penchant.watch.backends.backend import Backend
 from penchant.watch.panel.instrument import Guard, InstrumentPanel, LookMoment, Row
@@ -39,13 +41,17 @@ class PanelRows:
             self.before = step, {name: array.copy() for name, array in arrays.items()}
 
     def row(self, step: float, parameters: Any, outputs: Array | None, guard: Guard) -> Row:
-        """The numbers of a look."""
+        """The numbers of a look; none if the outputs are not finite, and the run has diverged."""
+        if outputs is None or not np.isfinite(outputs).all():
+            return {}
         return self.panel.row(self._moment(step, parameters, outputs), guard)
 
     def late(
         self, step: float, parameters: Any, outputs: Array | None, kept: Any, guard: Guard
     ) -> Row:
         """The numbers of a look that was postponed, at copied parameters."""
+        if outputs is None or not np.isfinite(outputs).all():
+            return {}
         moment = LookMoment(step, self.backend.arrays(parameters), parameters, None, 0.0, outputs)
         return self.panel.row(moment, guard, kept)
 

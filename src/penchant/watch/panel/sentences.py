@@ -118,7 +118,8 @@ def _balance(dataset: Any) -> str:
     drift = _lasts(dataset, "balance_drift")
     if not drift.size:
         return "no two arrays that follow each other have a conserved balance"
-    return f"{len(drift)} pairs of layers; their balance has drifted by {_span(drift)}"
+    pairs = f"{len(drift)} pair{'s' if len(drift) > 1 else ''} of layers"
+    return f"the balance of {pairs} has drifted by {_span(drift)} of the squared norms"
 
 
 SENTENCES: dict[str, Callable[[Any], str]] = {
