@@ -206,7 +206,7 @@ def test_batch_sharpness_of_linear_regression_is_that_of_single_samples():
     assert float(heavy.dataset.edge[0]) == pytest.approx(top * 0.05 / 3.8, rel=1e-3)
 
 
-@pytest.mark.parametrize("lr", [0.18, 0.2])
+@pytest.mark.parametrize("lr", [pytest.param(0.18, marks=pytest.mark.slow), 0.2])
 def test_gradient_descent_ends_at_the_edge_and_a_small_rate_below_it(lr):
     """Progressive sharpening up to 2 over the rate, on a net of tanh (Cohen et al. 2021)."""
     x = torch.linspace(-1, 1, 20)[:, None]

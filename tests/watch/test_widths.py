@@ -67,7 +67,9 @@ def batch():
     return x, torch.stack([torch.sin(2 * x[:, 0]), x[:, 1] * x[:, 2]], dim=1)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [*list(CASES)[:3], pytest.param("NTK, by rates", marks=pytest.mark.slow)]
+)
 def test_three_parametrizations_of_one_net_are_told_apart(name, batch):
     x, y = batch
     build, optimizer = CASES[name]
