@@ -172,6 +172,9 @@ RESULTS = {
     "GreedyRank": lambda: penchant.solvers.saddles(
         penchant.problems.low_rank_completion(samples=9, dimension=4, rank=1)
     ),
+    "FrequencyNet": lambda: penchant.models.frequency_net(
+        penchant.Regression([[1.0, 2.0, 2.0]], [3.0]), alpha=0.1
+    ),
     "InfiniteKernel": lambda: penchant.measures.InfiniteKernel("erf", (5,), biases=0.1),
     "InterpolationPath": lambda: penchant.solvers.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
     "KernelError": lambda: penchant.forecasts.kernel_error(

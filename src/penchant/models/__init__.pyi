@@ -2,6 +2,12 @@
 
 from penchant.measures.kernels.linearize import linearize
 from penchant.models.attention_layer import attention
+from penchant.models.convolutional import (
+    FrequencyNet,
+    convolutional_net,
+    filters_predictor,
+    frequency_net,
+)
 from penchant.models.diagonal import DiagonalLayers, DiagonalNet, ProductNet
 from penchant.models.factorization import (
     DifferenceFactorization,
@@ -32,6 +38,7 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "Factorization",
+    "FrequencyNet",
     "FunctionModel",
     "ImageModel",
     "LinearMatrix",
@@ -50,7 +57,10 @@ __all__ = [
     "Unbiased",
     "attention",
     "conv_net",
+    "convolutional_net",
     "dense_net",
+    "filters_predictor",
+    "frequency_net",
     "linearize",
     "relu_net",
     "rescale_layers",

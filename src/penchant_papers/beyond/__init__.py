@@ -22,6 +22,7 @@ paper = Paper(
         "beyond-design": "inverse_design",
         "beyond-predict-run": "predicted_runs",
         "beyond-greedy-rank": "greedy_rank",
+        "beyond-convolution": "convolution",
         "beyond-imbalance": "imbalance",
         "beyond-infinite-width": "infinite_width",
         "beyond-kernel-error": "kernel_error",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from penchant.lab import (
     sized,
     upper_share,
 )
+from penchant.models import convolutional_net, filters_predictor
 from penchant_papers.moroshko2020.theorem_2 import trained_to
 
 SAMPLES, DIMENSION = 4, 9
@@ -34,24 +33,6 @@ CLOSE = 0.15  # an excess up to this over the least penalty is the least
 DEPTHS = (2, 3)
 
 Entries = NDArray[np.floating[Any]] | NDArray[np.complexfloating[Any, Any]]
-
-
-@functools.cache
-def net(depth: int) -> Callable[[Any, Any], Any]:
-    """f(w, x) = <w_1 * ... * w_D, x> with circular convolutions of filters of full width."""
-
-    def linear_convolutions(w: Any, X: Any) -> Any:
-        import jax.numpy as jnp
-
-        spectra = jnp.fft.fft(w.reshape(depth, -1))
-        return X @ jnp.fft.ifft(jnp.prod(spectra, axis=0)).real
-
-    return linear_convolutions
-
-
-def predictor(depth: int, w: Array) -> Array:
-    """w_1 * ... * w_D."""
-    return np.asarray(np.fft.ifft(np.prod(np.fft.fft(w.reshape(depth, -1)), axis=0)).real)
 
 
 def spectrum(beta: Array) -> NDArray[np.complex128]:
@@ -82,8 +63,8 @@ def cell(depth: int, seed: int) -> dict[str, Any]:
     X, y = rng.normal(size=(SAMPLES, DIMENSION)), rng.choice([-1.0, 1.0], SAMPLES)
     problem = Classification(X, y)
     start = SCALE * rng.normal(size=depth * DIMENSION)
-    model = FunctionModel(net(depth), start, homogeneity=depth)
-    way, beta = (predictor(depth, w) for w in trained_to(model, problem, np.array(MARGINS)))
+    model = FunctionModel(convolutional_net(depth, alpha=SCALE).function, start, homogeneity=depth)
+    way, beta = (filters_predictor(w, depth) for w in trained_to(model, problem, np.array(MARGINS)))
 
     def multipliers(end: Array) -> Array:
         margins = y * (X @ end)

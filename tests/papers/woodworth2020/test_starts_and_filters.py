@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from penchant import Classification, Regression
+from penchant import Classification, Regression, models
 from penchant.lab.evidence.evidence import HOLDING, judge
 from penchant.measures import kernel_machine
 from penchant_papers.woodworth2020 import (
@@ -35,8 +35,8 @@ def test_the_net_is_a_chain_of_circular_convolutions(depth):
     beta = w[0]
     for layer in w[1:]:
         beta = np.array([sum(beta[j] * layer[(k - j) % 7] for j in range(7)) for k in range(7)])
-    np.testing.assert_allclose(convolutional.predictor(depth, w.ravel()), beta, atol=1e-12)
-    outputs = np.asarray(convolutional.net(depth)(w.ravel(), X))
+    np.testing.assert_allclose(models.filters_predictor(w.ravel(), depth), beta, atol=1e-12)
+    outputs = models.convolutional_net(depth, alpha=1.0).predict(w.ravel(), X)
     np.testing.assert_allclose(outputs, X @ beta, rtol=1e-4, atol=1e-4)
 
 
