@@ -21,8 +21,9 @@ problem = penchant.Regression(X, X @ np.fft.irfft(spectrum, dimension))
 net = penchant.models.convolutional_net(2, alpha=1e-2, start="impulse")
 seen = penchant.models.frequency_net(problem, 2, alpha=1e-2)
 few, many = (penchant.record.LogSpaced(count) for count in (8, 40))
-filters = penchant.train(net, problem, penchant.ParameterFlow(rtol=1e-7), record=few).dataset
-twin = penchant.train(seen.net, seen.problem, penchant.ParameterFlow(), record=many).dataset
+flow, stop = penchant.ParameterFlow(rtol=1e-7), penchant.Time(3000)
+filters = penchant.train(net, problem, flow, stop=stop, record=few).dataset
+twin = penchant.train(seen.net, seen.problem, flow, stop=stop, record=many).dataset
 betas = [penchant.models.filters_predictor(w, 2) for w in filters.parameters.values]
 trained = np.fft.rfft(betas, axis=1).real
 
