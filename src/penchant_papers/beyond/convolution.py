@@ -89,7 +89,7 @@ def check(dataset: Dataset) -> Evidence:
     near = at_most(float(dataset.to_frequencies.max()), NEAR)
     fits = float(dataset.fits.max())
     return Evidence(
-        ran=f"{dataset.fits.size} regressions on even rows of 9 or 10 entries with {SAMPLES} samples, "
+        ran=f"{dataset.fits.size} regressions on even rows of 9 or 10 entries, {SAMPLES} samples, "
         f"nets of {dataset.depth.values.tolist()} filters from impulses of random size 0.03 to 1, "
         "trained by flow in the filters",
         checks={"largest relative distance of an end to that of the diagonal net": near},

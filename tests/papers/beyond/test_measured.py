@@ -1,4 +1,4 @@
-"""Certified flows, infinite width and the error of the kernel phase: wrong theories fail."""
+"""Certified flows, frequencies, infinite width, the kernel phase: wrong theories fail."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from penchant_papers.beyond import certified, infinite_width
     ("id", "study", "wrong"),
     [
         ("beyond-certified", 0, {"certified": "rtol"}),
+        ("beyond-convolution", 0, {"to_frequencies": "to_equal"}),
         ("beyond-infinite-width", 0, {"fluctuation": "equally"}),
         ("beyond-infinite-width", 0, {"along": "along_halved"}),
         ("beyond-kernel-error", 0, {"predicted": "plain"}),
