@@ -99,7 +99,7 @@ study = sized(
     seeds=20,
     dims={"gap": ["norm"]},
     labels={"steps": "steps", "gap": "missing share of the best margin"},
-    tiny={"seeds": 12},
+    tiny={"seeds": 16},
     printed={
         "seeds": 50,
         "grid": {"steps": [1000, 2500, 5000]},
