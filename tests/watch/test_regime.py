@@ -203,7 +203,7 @@ def test_the_rule_on_any_looks(looks):
         (RegimeNumbers(0.05, 0.3, 0.5), "leaving", "all"),
         (RegimeNumbers(0.5, 0.9, 0.9), "rich", "all"),
         (RegimeNumbers(0.5, 0.9, 0.0), "rich", "kernel and function"),
-        (RegimeNumbers(0.5, 0.9, 0.0, 0.5), "leaving", "function"),
+        (RegimeNumbers(0.5, 0.9, 0.0, 0.4), "leaving", "function"),
         (RegimeNumbers(0.5, 0.05, 0.9), "rich", "kernel and gain"),
         (RegimeNumbers(0.5, 0.05, 0.0), "unknown", "none"),
         (RegimeNumbers(0.5, 0.05, 0.5), "leaving", "gain"),

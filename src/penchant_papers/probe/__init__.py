@@ -8,6 +8,7 @@ paper = Paper(
     title="The watch of a training run",
     statements={
         "watch-forecast": "forecasts",
+        "watch-metrics": "metrics",
         "watch-regime": "regimes",
     },
 )

@@ -94,11 +94,15 @@ class RecordedRun:
 
 
 class Said(NamedTuple):
-    """A step with an interval; NaN where the rule says none."""
+    """A step with an interval; NaN where the rule says none.
+
+    `chance` is a number that is larger where a jump is more likely, of rules that say one.
+    """
 
     step: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    chance: float = math.nan
 
 
 Rule = Callable[[RecordedRun, float], Said]

@@ -17,6 +17,7 @@ Net = Callable[[Parameters, Any, Any], Any]
 HIDDEN = 64  # units of the dense nets, and of the dense layer of the transformer
 TOKENS = 8  # of the transformer: a token is a row of the image
 TINY = 1e-5  # added to a variance
+EMBEDDED = 0.5  # size of the entries of an embedding of pairs, times the scale
 
 
 def dense(p: Parameters, x: Any, base: Any) -> Any:
@@ -57,6 +58,16 @@ def quadratic(p: Parameters, x: Any, base: Any) -> Any:
     return (x @ p["w1"]) ** 2 @ p["w2"]
 
 
+def embedded(p: Parameters, x: Any, base: Any) -> Any:
+    """Two tokens, each by its embedding, into a layer of ReLUs, normalized where it has gains."""
+    import jax
+
+    pair = (x.reshape(len(x), 2, -1) @ p["e"]).reshape(len(x), -1)
+    hidden = pair @ p["w1"] + p["b1"]
+    hidden = _normal(hidden, p["g"], p["c"]) if "g" in p else hidden
+    return jax.nn.relu(hidden) @ p["w2"] + p["b2"]
+
+
 def _normal(hidden: Any, gain: Any, shift: Any) -> Any:
     import jax.numpy as jnp
 
@@ -72,6 +83,8 @@ NETS: dict[str, Net] = {
     "transformer": transformer,
     "transformer, not normalized": transformer,
     "quadratic": quadratic,
+    "embedded": embedded,
+    "embedded, LayerNorm": embedded,
 }
 
 
@@ -101,13 +114,20 @@ def start(
         }
     else:
         half = hidden // 2
+        embedding = {}
+        if name.startswith("embedded"):
+            embedding = {
+                "e": EMBEDDED * normal(1, half // 2 * (inputs // 2)).reshape(-1, half // 2)
+            }
+            inputs = half
         w1, w2 = np.sqrt(2) * normal(inputs, hidden), normal(hidden, outputs)
         if name == "dense":
             w1, w2 = np.hstack([w1[:, :half]] * 2), np.vstack([w2[:half], -w2[:half]])
         weights = {"w1": w1, "b1": np.zeros(hidden), "w2": w2, "b2": np.zeros(outputs)}
-        if name in ("LayerNorm", "BatchNorm"):
+        weights |= embedding
+        if name.endswith(("LayerNorm", "BatchNorm")):
             weights |= {"g": scale * np.ones(hidden)}
-        if name == "LayerNorm":
+        if name.endswith("LayerNorm"):
             weights |= {"c": np.zeros(hidden)}
     return {key: value.astype(np.float32) for key, value in weights.items()}
 

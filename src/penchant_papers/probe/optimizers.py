@@ -13,6 +13,7 @@ class Optimizer(NamedTuple):
     adaptive: bool = False
     batch: float = 1.0  # share of the samples in a step
     coupled: bool = False  # decay as a part of the gradient
+    turned: bool = False  # hidden matrices take the steps of Muon
 
 
 OPTIMIZERS = {
@@ -21,6 +22,12 @@ OPTIMIZERS = {
     "momentum": Optimizer(memory=0.9),
     "AdamW": Optimizer(memory=0.9, squares=0.98, adaptive=True),
 }
+
+
+# Muon of torch.optim, with learning rates as large as those of AdamW (arXiv 2502.16982)
+MEMORY, SIZE, ROUNDS = 0.95, 0.2, 5
+QUINTIC = (3.4445, -4.7750, 2.0315)
+OTHERS = ("e", "u", "w2", "places")  # embeddings and what is read out: AdamW
 
 
 class Rates(NamedTuple):
@@ -54,3 +61,53 @@ def stepped(how: Any, rate: Any, decay: Any, k: Any, state: Any, slope: Any) -> 
         return w * (1 - rate * apart) - rate * turn
 
     return tree(moved, p, mean, square), mean, square
+
+
+def hidden(tree: Any) -> Any:
+    """True for the matrices that Muon moves, as a flat vector in the order of the parameters."""
+    import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
+
+    marked = {
+        name: jnp.full(array.shape, array.ndim == 2 and name not in OTHERS)
+        for name, array in tree.items()
+    }
+    return ravel_pytree(marked)[0]
+
+
+def with_memory(how: Any, tree: Any) -> Any:
+    """The optimizer with the memory of Muon where it moves, for `stepped` on flat vectors."""
+    import jax.numpy as jnp
+
+    return how._replace(memory=jnp.where(hidden(tree), MEMORY, how.memory))
+
+
+def muon(tree_of: Any, rate: Any, decay: Any, before: Any, state: Any, slope: Any) -> Any:
+    """The state after a step of AdamW, in which hidden matrices moved by Muon instead.
+
+    `before` are the parameters before this step; all are flat vectors.
+    """
+    import jax
+    import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
+
+    p, mean, square = state
+    ahead = jax.tree.map(_orthogonal, tree_of((1 - MEMORY) * slope + MEMORY * mean))  # Nesterov
+    turned = before * (1 - rate * decay) - rate * ravel_pytree(ahead)[0]
+    return jnp.where(hidden(ahead), turned, p), mean, square
+
+
+def _orthogonal(matrix: Any) -> Any:
+    """Singular values near one, by a few rounds of a polynomial; times SIZE sqrt(longer side)."""
+    import jax.numpy as jnp
+
+    if matrix.ndim != 2:
+        return matrix
+    wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    wide = wide / (jnp.linalg.norm(wide) + 1e-7)
+    a, b, c = QUINTIC
+    for _ in range(ROUNDS):
+        gram = wide @ wide.T
+        wide = a * wide + (b * gram + c * gram @ gram) @ wide
+    turned = wide if matrix.shape[0] <= matrix.shape[1] else wide.T
+    return SIZE * max(matrix.shape) ** 0.5 * turned

@@ -19,9 +19,14 @@ Rule = Callable[[Any], str]  # of the numbers of one run, by their names
 BANDS = (0.0, 0.1, 0.25, 0.4, 0.6, math.inf)  # of the distance of the twin, in the tables
 
 
+def numbers_of(run: Any) -> RegimeNumbers:
+    """The numbers by which the watch names a run."""
+    return RegimeNumbers(*(float(run[name]) for name in RegimeNumbers._fields))
+
+
 def of_the_watch(run: Any) -> str:
     """The centred kernel, the linearized net up to a factor, and the gain."""
-    return judge_regime(RegimeNumbers(*(float(run[name]) for name in RegimeNumbers._fields))).kind
+    return judge_regime(numbers_of(run)).kind
 
 
 def uncentred(run: Any) -> str:

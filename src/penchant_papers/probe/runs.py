@@ -12,7 +12,7 @@ import numpy as np
 from penchant.lab import Array
 from penchant.measures import kernel_distance
 from penchant.problems import Images, load_images
-from penchant_papers.probe.nets import NETS, start
+from penchant_papers.probe.nets import HIDDEN, NETS, Parameters, start
 from penchant_papers.probe.optimizers import OPTIMIZERS, Rates
 from penchant_papers.probe.twins import Data, Reals, kernel_of, seen, train, twin
 
@@ -65,14 +65,29 @@ SETTINGS = {one.name: one for one in (*DENSE, *OTHERS, *SHIFTED, *GROKKED, *STIL
 MODULUS, SHARE = 17, 0.7  # of the addition, and its share of pairs to train on
 
 
+class Ended(NamedTuple):
+    """The numbers of a run at its end, its parameters then and at the start, and its data."""
+
+    row: dict[str, Any]
+    first: Parameters
+    last: Parameters
+    data: Data
+
+
 def cell(setting: str, seed: int, *, samples: int, probes: int, steps: int) -> dict[str, Any]:
     """What a watch measures at the end of one run, and the distance of its twin."""
-    chosen = SETTINGS[setting]
+    return ended(SETTINGS[setting], seed, samples, probes, steps).row
+
+
+def ended(
+    chosen: ProbeSetting, seed: int, samples: int, probes: int, steps: int, hidden: int = HIDDEN
+) -> Ended:
+    """One run of a setting and its twin."""
     if chosen.inputs == "addition":
         data, steps = addition(seed, probes), 3 * steps
     else:
         data = digits(chosen.inputs, seed, samples, probes)
-    first = start(chosen.net, data.x.shape[1], data.y.shape[1], chosen.scale, seed)
+    first = start(chosen.net, data.x.shape[1], data.y.shape[1], chosen.scale, seed, hidden)
     net, how = NETS[chosen.net], OPTIMIZERS[chosen.optimizer]
     at = rates(chosen, first, data, steps)
     last, losses, _ = train(net, False, steps, first, data, how, at)
@@ -80,7 +95,7 @@ def cell(setting: str, seed: int, *, samples: int, probes: int, steps: int) -> d
     (f0, f1, linear), kernels = row.pop("outputs"), row.pop("kernels")
     linear_twin = twin(net, first, data, how, at, steps, float(losses[-1]))
     moved = float(np.linalg.norm(f1 - f0))
-    return row | {
+    row |= {
         "twin_distance": float(np.linalg.norm(f1 - linear_twin.equal)) / moved,
         "nearest_twin": float(np.linalg.norm(f1 - linear_twin.path, axis=(1, 2)).min()) / moved,
         "accuracy": accuracy(f1, data.probe_y),
@@ -90,6 +105,7 @@ def cell(setting: str, seed: int, *, samples: int, probes: int, steps: int) -> d
         "uncentred": kernel_distance(*kernels),
         "missed": float(np.linalg.norm(f1 - linear)) / moved,
     }
+    return Ended(row, first, last, data)
 
 
 def accuracy(outputs: Array, y: Reals) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from penchant.lab import Array
 from penchant_papers.probe.nets import NETS, Net, Parameters, start
-from penchant_papers.probe.optimizers import Optimizer, stepped
+from penchant_papers.probe.optimizers import Optimizer, muon, stepped, with_memory
 from penchant_papers.probe.runs import addition, digits
 from penchant_papers.probe.twins import Data
 
@@ -118,17 +119,30 @@ def record_steps(total: int) -> Array:
     return np.unique(np.rint(both).astype(np.int64))
 
 
-def record(run: ProbeRun, seed: int) -> dict[str, Array]:
-    """CURVES and the displacement at the steps of `record_steps`."""
+class Program(NamedTuple):
+    """What a run is compiled for."""
+
+    net: Net
+    loss: str
+    schedule: str
+    turned: bool  # hidden matrices take the steps of Muon
+    quantiles: tuple[float, ...]
+
+
+def record(run: Any, seed: int, quantiles: Sequence[float] = ()) -> dict[str, Array]:
+    """CURVES and the displacement at the steps of `record_steps`, of a ProbeRun or one like it.
+
+    `quantiles` are those of the log-probability of the test labels, recorded as "q0", "q1", ...
+    """
     data = run.data(seed)
     first, at = run.start(data, seed), record_steps(run.steps)
-    kinds = NETS[run.net], run.loss, run.schedule
-    arrays = _compiled()(*kinds, first, data, run.how, *_numbers(run), at)
+    kind = Program(NETS[run.net], run.loss, run.schedule, run.how.turned, tuple(quantiles))
+    arrays = _compiled()(kind, first, data, run.how, *_numbers(run), at)
     curves = {name: np.asarray(values, dtype=np.float64) for name, values in arrays.items()}
     return {"step": at.astype(np.float64), "learning_rate": run.rates(at), **curves}
 
 
-def _numbers(run: ProbeRun) -> tuple[float, float, int]:
+def _numbers(run: Any) -> tuple[float, float, int]:
     """The learning rate of a mean of gradients, the decay, and the number of steps."""
     mean = 1.0 if run.how.adaptive else 1 - run.how.memory
     return run.learning_rate / mean, run.weight_decay, run.steps
@@ -140,13 +154,11 @@ def _compiled() -> Any:
 
     # runs are so short that most of their time is the compilation
     fewer = {"xla_backend_optimization_level": 1}
-    return jax.jit(_curves, static_argnums=(0, 1, 2), compiler_options=fewer)
+    return jax.jit(_curves, static_argnums=(0,), compiler_options=fewer)
 
 
 def _curves(
-    net: Net,
-    kind: str,
-    schedule: str,
+    program: Program,
     first: Any,
     data: Any,
     how: Any,
@@ -164,7 +176,9 @@ def _curves(
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
 
+    net, kind, schedule, turned, quantiles = program
     flat, tree_of = ravel_pytree(first)
+    how = with_memory(how, first) if turned else how
     inputs = jnp.concatenate([data.x, data.probe])
     labels = jnp.concatenate([data.y, data.probe_y])
 
@@ -178,24 +192,36 @@ def _curves(
 
     def step(k: Any, state: Any) -> Any:
         slope = jax.grad(loss)(state[0])
-        return stepped(how, rate * factor(schedule, k, total), decay, k, state, slope)
+        now = rate * factor(schedule, k, total)
+        moved = stepped(how, now, decay, k, state, slope)
+        return muon(tree_of, now, decay, state[0], moved, slope) if turned else moved
 
     def record(state: Any, ends: Any) -> Any:
         begin, end = ends
         state = jax.lax.fori_loop(begin, end, step, state)
         return state, curves(state[0])
 
+    def spread(outputs: Any) -> dict[str, Any]:
+        if not quantiles:
+            return {}
+        likely = (data.probe_y * jax.nn.log_softmax(outputs)).sum(1)
+        levels = jnp.quantile(likely, jnp.array(quantiles))
+        return {f"q{number}": level for number, level in enumerate(levels)}
+
     def curves(p: Any) -> dict[str, Any]:
         outputs = net(tree_of(p), inputs, data.x)
         right = outputs.argmax(1) == labels.argmax(1)
         means = {"loss": errors(outputs, labels), "accuracy": right * 1.0}
-        count = len(data.x)
         sides = {"train": slice(count), "test": slice(count, None)}
-        return geometry(p) | {
-            f"{side}_{name}": values[rows].mean()
-            for side, rows in sides.items()
-            for name, values in means.items()
-        }
+        return (
+            geometry(p)
+            | spread(outputs[count:])
+            | {
+                f"{side}_{name}": values[rows].mean()
+                for side, rows in sides.items()
+                for name, values in means.items()
+            }
+        )
 
     def geometry(p: Any) -> dict[str, Any]:
         norm = jnp.linalg.norm(p)
@@ -204,7 +230,7 @@ def _curves(
         turn = jnp.degrees(2 * jnp.arctan2(apart, both))
         return {"norm": norm, "turn": turn, "displacement": jnp.linalg.norm(p - flat)}
 
-    size = jnp.linalg.norm(flat)
+    size, count = jnp.linalg.norm(flat), len(data.x)
     zeros = jnp.zeros_like(flat)
     pairs = (jnp.concatenate([at[:1], at[:-1]]), at)
     return jax.lax.scan(record, (flat, zeros, zeros), pairs)[1]
