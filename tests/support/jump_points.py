@@ -121,15 +121,11 @@ def points_of(curves, rate, decay, run, family):
 
 def numbers(dataset):
     """What the law sees of a record after memorization."""
-    pair = progress.Pair(
-        *(progress.metric(dataset, f"{side}_accuracy") for side in ("train", "test"))
-    )
-    memorized = progress.memorization(pair.train)
-    if not np.isfinite(memorized):
+    known = prediction.accuracies(dataset)
+    if known is None or known.rise is None:
         return None
-    seen = progress.rise(pair.test, memorized, 1.0)
-    losses = prediction._losses(dataset, pair, "test", memorized)
-    return progress.progress(progress.decay(dataset), seen, losses)
+    losses = prediction._losses(dataset, known, known.rise.memorized)
+    return progress.progress(progress.decay(dataset), known.rise, losses)
 
 
 def read(file):

@@ -31,7 +31,13 @@ PLAIN_LAW = (0.532, -1.204, 0.515, -0.155)
 # log z of the jump against the law, with a probability of a tenth below and above (corrected for
 # the number of runs): where the run has come to a share of the expected z of at most 0.45, of 0.8
 # and more, and of the second law
-SPREADS = {"early": (-0.34, 0.52), "late": (-0.27, 0.30), "plain": (-0.45, 0.60)}
+SPREADS = {
+    "early": (-0.34, 0.52),
+    "late": (-0.27, 0.30),
+    "plain": (-0.45, 0.60),
+    "embedded": (-0.8, 0.75),
+}
+EMBEDDED = 0.5  # added to log z of nets that embed tokens
 RISING = (-0.20, 0.25)  # the same for a rise that has begun
 EARLY, LATE = 0.45, 0.8
 OVERDUE = (1.08, 1.6)  # times z now: expected and at most, once the expected z is near or past
@@ -117,6 +123,7 @@ class Progress(NamedTuple):
     turn: float  # from the start, in degrees
     losses: Losses | None
     half: float = math.inf  # z at which a rise that has begun is half done, if it goes on like this
+    embedded: bool = False  # the net is known to embed tokens or to attend to them
 
 
 class Expected(NamedTuple):
@@ -129,7 +136,8 @@ class Expected(NamedTuple):
 
 def expected_jump(seen: Progress) -> Expected:
     """z of the jump that has not come yet; a ValueError says why none is to be expected."""
-    law = math.exp(_loss_law(seen.z, seen.losses) if seen.losses else _plain_law(seen))
+    logarithm = _loss_law(seen.z, seen.losses) if seen.losses else _plain_law(seen)
+    law = math.exp(logarithm + EMBEDDED * seen.embedded)
     expected, begun = min(law, seen.half), seen.half < math.inf
     share = seen.z / expected
     if not begun and share > LONGEST:
@@ -139,7 +147,7 @@ def expected_jump(seen: Progress) -> Expected:
         )
     if not begun and seen.losses and seen.losses.late(share):
         raise ValueError("the test loss does not fall, as it does by this time in runs that grok")
-    low, high = RISING if begun else _spread(share, seen.losses is None)
+    low, high = RISING if begun else _spread(share, seen)
     middle = max(expected, OVERDUE[0] * seen.z)
     least = OVERDUE[1] * seen.z if share > LATE and not begun else 0.0
     return Expected(
@@ -172,8 +180,10 @@ def _plain_law(seen: Progress) -> float:
     return math.fsum(a * b for a, b in zip(PLAIN_LAW, signs, strict=True))
 
 
-def _spread(share: float, plain: bool) -> tuple[float, float]:
-    if plain:
+def _spread(share: float, seen: Progress) -> tuple[float, float]:
+    if seen.embedded:
+        return SPREADS["embedded"]
+    if seen.losses is None:
         return SPREADS["plain"]
     late = min(max((share - EARLY) / (LATE - EARLY), 0.0), 1.0)
     pairs = zip(SPREADS["early"], SPREADS["late"], strict=True)

@@ -33,7 +33,7 @@ def attributes_of(watch: Watch) -> dict[str, Any]:
         "budget": watch.share,
         "level": watch.level,
         "changed": watch.changed,
-        "unfitted": watch.unfitted,
+        **watch.family,
         "notes": [*watch.backend.notes, *watch.notes, *postponed],
         "failures": _failures(watch),
     }

@@ -17,7 +17,13 @@ LAYERS = {
     "recurrent layers": re.compile(r"^(LSTM|GRU|RNN)"),
 }
 ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
+EMBEDDING = re.compile(r"embed|attention|attn", re.IGNORECASE)
 FITTED = {"SGD", "AdamW"}
+
+
+def family(backend: Any, optimizer: Any) -> dict[str, str]:
+    """What the record says of the model: "unfitted" and "embeddings"."""
+    return {"unfitted": unfitted(backend, optimizer), "embeddings": embeddings(backend)}
 
 
 def unfitted(backend: Any, optimizer: Any) -> str:
@@ -30,6 +36,12 @@ def unfitted(backend: Any, optimizer: Any) -> str:
     if sum(bool(ATTENTION.search(kind)) for kind in kinds) > 1:
         parts.append("more than one block of attention")
     return ", ".join([*parts, *_methods(optimizer)])
+
+
+def embeddings(backend: Any) -> str:
+    """The classes of the model that embed tokens or attend to them; empty if none is known."""
+    kinds = _kinds(backend)
+    return ", ".join(sorted({kind for kind in kinds if EMBEDDING.search(kind)})[:3])
 
 
 def _kinds(backend: Any) -> list[str]:

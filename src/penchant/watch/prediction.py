@@ -269,6 +269,7 @@ def _ahead(dataset: Any, seen: Rise, known: Accuracies, shown: GrokkingVerdict) 
         return no_forecast("none", "learning rate or weight decay is zero now: no jump is due")
     start, now = dataset.attrs["start_step"], seen.now
     here = progress(course, seen, _losses(dataset, known, seen.memorized))
+    here = here._replace(embedded=bool(dataset.attrs.get("embeddings", "")))
     try:
         expected = expected_jump(here)
     except ValueError as reason:

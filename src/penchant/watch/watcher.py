@@ -17,7 +17,7 @@ from penchant.watch.backends.backend import WHO, Backend, ChangedModel
 from penchant.watch.checkpoint import attributes_of, restore, state_of
 from penchant.watch.export import LookTracker
 from penchant.watch.failures import Failure, Failures
-from penchant.watch.families import unfitted
+from penchant.watch.families import family
 from penchant.watch.hooks import Hooks
 from penchant.watch.measures import Labels, Start, look_row, move_row, nuclear_row
 from penchant.watch.metrics import number, shown
@@ -283,7 +283,7 @@ class Watch:
         self.instruments = panel_of(self._options, *parts)
         self.notes += self.instruments.panel.notes
         self.log.axes = self.instruments.panel.axes
-        self.unfitted = unfitted(backend, self.optimizer)
+        self.family = family(backend, self.optimizer)
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
         self.start = Start(arrays, outputs, backend.kernels(parameters))
         self.instruments.before = self.first, arrays

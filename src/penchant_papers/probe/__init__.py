@@ -7,6 +7,7 @@ paper = Paper(
     package=__name__,
     title="The watch of a training run",
     statements={
+        "watch-bench": "open_bench",
         "watch-forecast": "forecasts",
         "watch-metrics": "metrics",
         "watch-regime": "regimes",

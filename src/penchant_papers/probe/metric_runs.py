@@ -20,7 +20,7 @@ ATTEMPTS = 20  # settings that are drawn until one trains
 
 def drawn_setting(net: str, seed: int, attempt: int = 0) -> ProbeSetting:
     """Scale of the start, optimizer, inputs, and decay or not."""
-    rng = np.random.default_rng([seed, 41, attempt])
+    rng = np.random.default_rng([seed, 41, attempt, list(NETS).index(net)])
     low, high = SCALES
     return ProbeSetting(
         net,

@@ -62,6 +62,11 @@ class BenchRun(NamedTuple):
         return self.net in (NORMAL, BLOCK, "LayerNorm")
 
     @property
+    def embeddings(self) -> str:
+        """What the record of a watch says of them."""
+        return "Embedding" if self.net in (MLP, NORMAL, *TRANSFORMERS) else ""
+
+    @property
     def family(self) -> str:
         """The net on addition; the data otherwise."""
         return self.net if self.task == "addition" else self.task

@@ -20,18 +20,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from penchant.forecasts import forecast_jump
+from penchant_papers.probe import forecast_rules as league
 from penchant_papers.probe.bench.recorded import LEVELS
 from penchant_papers.probe.forecast_rules import (
     Moments,
     RecordedRun,
     Rule,
     Said,
-    norm_rule,
     watched,
 )
 
@@ -48,9 +48,27 @@ def cut(recorded: RecordedRun, now: float) -> RecordedRun:
     return RecordedRun(recorded.run, recorded.until(now), known)
 
 
+OURS, BLIND = "the watch", "the watch, net unknown"
+
+
 def the_watch(seen: RecordedRun, now: float) -> Said:
     """What `watch.forecast` says of the test accuracy."""
-    jump = forecast_jump(watched(seen, now))
+    return _ahead(watched(seen, now).assign_attrs(embeddings=seen.run.embeddings))
+
+
+def norm_rule(seen: RecordedRun, now: float) -> Said:
+    """Where the displacement is as long as the decayed start, if that is ahead."""
+    said = league.norm_rule(seen, now)
+    return said if said.step > now else Said()
+
+
+def net_unknown(seen: RecordedRun, now: float) -> Said:
+    """The same for a net of which nothing is known."""
+    return _ahead(watched(seen, now))
+
+
+def _ahead(dataset: Any) -> Said:
+    jump = forecast_jump(dataset)
     ahead = jump.ahead and jump.event == "test accuracy"
     return Said(jump.step, jump.low, jump.high) if ahead else Said()
 
@@ -166,7 +184,8 @@ def always(rule: Rule) -> Maker:
 
 
 MAKERS: dict[str, Maker] = {
-    "the watch": always(the_watch),
+    OURS: always(the_watch),
+    BLIND: always(net_unknown),
     "norm rule": always(norm_rule),
     "clock": with_constants(clock),
     "decay clock": with_constants(decay_clock),
