@@ -36,7 +36,10 @@ def train(start, step_size):
 
 with styled():
     picture, (score, moved) = sheet("Equally good, but one is lazy", widths=(3.3, 4.5), height=3.5)
-    for limit, text, shift in ((0.02, "kernel regime below", -8), (0.1, "rich above", 8)):
+    limits = penchant.watch.DISTANCE_LIMITS
+    for limit, text, shift in zip(
+        limits, ("kernel regime below", "rich above"), (-8, 8), strict=True
+    ):
         moved.axhline(limit, color=GREY, linestyle="--", linewidth=1)
         end_label(moved, 1, limit, text, GREY, xytext=(2, shift))
     for start, (kind, seen), colour in ((10, train(10, 0.04), BLUE), (0.1, train(0.1, 0.5), RED)):
