@@ -13,9 +13,14 @@ nets and transformers of one block, SGD, momentum and AdamW, addition mod 19 to 
 large start; 50 of them with cross-entropy, on which the first law was fitted. Where one run is left
 out of the fit, the step of its jump is missed by 23% in the mean at 1.2 times the memorization time
 (by the second law by 29%), and where one of the four families of nets and data is left out, by 23%
-and 31%. `SPREADS` are quantiles of these residuals. The regressors were chosen by the same errors,
-which makes them somewhat too small; `penchant verify watch-forecast` measures on other seeds.
-tests/support/jump_points.py makes the runs and the fit.
+and 31%. The regressors were chosen by the same errors, which makes them somewhat too small;
+`penchant verify watch-forecast` measures on other seeds. tests/support/jump_points.py makes the
+runs and the fit.
+
+On 49 runs that grok with settings drawn at random (one half of the bench, docs/howto) the law was too
+early by 1.8 times for nets with embeddings of tokens, with and without attention or normalization,
+by AdamW and by Muon; `EMBEDDED` takes that back. `SPREADS` hold the quantiles of both sets of
+residuals. The other half of the bench judges them.
 """
 
 from __future__ import annotations
@@ -30,14 +35,14 @@ LOSS_LAW = (-0.278, -0.661, 0.432, 0.464, 0.212)
 PLAIN_LAW = (0.532, -1.204, 0.515, -0.155)
 # log z of the jump against the law, with a probability of a tenth below and above (corrected for
 # the number of runs): where the run has come to a share of the expected z of at most 0.45, of 0.8
-# and more, and of the second law
+# and more, of the second law, and of nets with embeddings
 SPREADS = {
-    "early": (-0.34, 0.52),
-    "late": (-0.27, 0.30),
+    "early": (-0.85, 0.52),
+    "late": (-0.27, 0.40),
     "plain": (-0.45, 0.60),
-    "embedded": (-0.8, 0.75),
+    "embedded": (-0.85, 0.80),
 }
-EMBEDDED = 0.5  # added to log z of nets that embed tokens
+EMBEDDED = 0.57  # added to log z of nets that embed tokens
 RISING = (-0.20, 0.25)  # the same for a rise that has begun
 EARLY, LATE = 0.45, 0.8
 OVERDUE = (1.08, 1.6)  # times z now: expected and at most, once the expected z is near or past
