@@ -57,7 +57,9 @@ def by_rule() -> str:
 def by(place: Callable[[Answer], str]) -> str:
     """The watch with its own intervals, on the parts of the judged half."""
     given = answers(MAKERS[OURS]([]), half_of("judged"))
-    parts = {name: [a for a in given if place(a) == name] for name in sorted(set(map(place, given)))}
+    parts = {
+        name: [a for a in given if place(a) == name] for name in sorted(set(map(place, given)))
+    }
     made = {name: tally(part) for name, part in parts.items()} | {"all": tally(given)}
     return rows_of(
         "part", [[name, str(t.grok), str(t.quiet), *shown(t)] for name, t in made.items()]

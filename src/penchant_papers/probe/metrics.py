@@ -48,9 +48,9 @@ study = sized(
 # The truth: a twin this near is that of a kernel run, one this far that of a rich run (the limits
 # of watch-regime).
 NEAR, FAR = 0.25, 0.4
-# Of the 214 runs on which the limits of the watch were chosen (other draws), it names 86% right and
+# Of the 366 runs on which the limits of the watch were chosen (other draws), it names 77% right and
 # none kernel that is rich; our score has a rank correlation of 0.90, D_LR of 0.25, NC1 of 0.51.
-RIGHT, CORRELATION = 0.7, 0.75
+RIGHT, CORRELATION = 0.6, 0.75
 OTHERS = {  # the sign makes them grow with richness
     "kernel distance, not centred": ("uncentred", 1),
     "kernel distance, centred": ("kernel_distance", 1),
@@ -163,9 +163,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         controls={
             "rank correlation of D_LR": tied.control(by["D_LR"].correlation),
             "rank correlation of NC1": tied.control(by["NC1"].correlation),
-            "share of the commonest regime": right.control(
-                max(map(ours.truth.count, KINDS)) / len(rows)
-            ),
+            "share that D_LR names right": right.control(by["D_LR"].right),
             "rich runs that D_LR calls kernel": wrong.control(by["D_LR"].count("kernel", "rich")),
         },
         findings=[
@@ -205,7 +203,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
 experiment = Experiment(
     "watch-metrics",
     statement="The three measures of penchant.watch together rank runs by their distance from the"
-    " linearized net at equal loss (Spearman 0.75 or more), where NC1 and D_LR do not; seven of ten"
+    " linearized net at equal loss (Spearman 0.75 or more), where NC1 and D_LR do not; six of ten"
     " runs or more are named right, kernel, leaving or rich, and no rich run is called kernel: for"
     " dense nets on digits with scales of the start, optimizers, inputs and decay drawn at random.",
     place="ours",

@@ -84,10 +84,10 @@ def test_best_limits_by_trying_all():
 
 
 def test_the_score_is_0_and_1_at_the_limits():
-    low, high = RegimeNumbers(0.035, 0.22, 0.3), RegimeNumbers(0.06, 0.42, 0.5)
+    low, high = RegimeNumbers(0.02, 0.18, 0.3), RegimeNumbers(0.06, 0.42, 0.53)
     assert low.score == pytest.approx(0)
     assert high.score == pytest.approx(1)
-    assert RegimeNumbers(0.06, 0.22, float("nan")).score == pytest.approx(0.5)
+    assert RegimeNumbers(0.06, 0.18, float("nan")).score == pytest.approx(0.5)
     assert np.isnan(RegimeNumbers(float("nan"), float("nan")).score)
 
 
