@@ -10,7 +10,7 @@ from pathlib import Path
 from penchant.lab.writing import write_text
 from penchant_papers.probe.bench import answers, calibrated, half_of, tally
 from penchant_papers.probe.bench.rules import MAKERS, OURS
-from penchant_papers.probe.bench.scores import Answer, Tally
+from penchant_papers.probe.bench.scores import Answer, Tally, remembered
 
 PAGE = Path(__file__).resolve().parent / "howto" / "forecast_bench.md"
 HEAD = "median error", "inside 80%", "upper over lower end", "refused", "area", "false alarms"
@@ -46,7 +46,7 @@ def by_rule() -> str:
     fit, judged = half_of("fit"), half_of("judged")
     rows = []
     for name, maker in MAKERS.items():
-        rule = maker(fit)
+        rule = remembered(maker(fit))
         own, bounded = (tally(answers(r, judged)) for r in (rule, calibrated(rule, fit)))
         if not math.isnan(own.coverage):
             rows.append([f"{name}, its own interval", *shown(own)])

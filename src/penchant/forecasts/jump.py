@@ -18,8 +18,8 @@ and 31%. The regressors were chosen by the same errors, which makes them somewha
 runs and the fit.
 
 On 49 runs that grok with settings drawn at random (one half of the bench, docs/howto) the law was
-too early by 1.8 times for nets with embeddings of tokens, with and without attention or normalization,
-by AdamW and by Muon; `EMBEDDED` takes that back. `SPREADS` hold the quantiles of both sets of
+too early by 1.8 times for nets with embeddings of tokens, whatever the rest of the net and the
+optimizer; `EMBEDDED` takes that back. `SPREADS` hold the quantiles of both sets of
 residuals. The other half of the bench judges them.
 """
 

@@ -195,3 +195,4 @@ MAKERS: dict[str, Maker] = {
     "clamp law": with_constants(clamp_law),
     "Hankel DMD": always(hankel_residual),
 }
+FIXED = (OURS, BLIND, "norm rule", "Hankel DMD")  # without constants

@@ -58,13 +58,15 @@ class Answer:
         return -math.log(step / self.now) if math.isfinite(step) else -math.inf
 
 
-def answers(rule: Rule, runs: Iterable[RecordedRun]) -> list[Answer]:
-    """All that a rule says of the runs that memorize and end."""
+def answers(
+    rule: Rule, runs: Iterable[RecordedRun], asked: Iterable[float] = ASKED
+) -> list[Answer]:
+    """All that a rule says of the runs that memorize and end, `asked` times the memorization."""
     return [
         Answer(run, factor, now, rule(cut(run, now), now))
         for run in runs
         if math.isfinite(run.moments.t_mem) and ended(run)
-        for factor in ASKED
+        for factor in asked
         if (now := factor * run.moments.t_mem) < min(_until(run), run.run.steps)
     ]
 
@@ -140,10 +142,25 @@ def area(ranks: Array, groks: Array) -> float:
     return float(np.mean((high > low) + 0.5 * (high == low)))
 
 
+def remembered(rule: Rule) -> Rule:
+    """The rule, asked once for every run and step."""
+    known: dict[tuple[int, float], Said] = {}
+
+    def asked(seen: RecordedRun, now: float) -> Said:
+        key = (seen.run.seed, now)
+        if key not in known:
+            known[key] = rule(seen, now)
+        return known[key]
+
+    return asked
+
+
 Place = Callable[[RecordedRun], str]
 
 
-def calibrated(rule: Rule, runs: list[RecordedRun], family: Place | None = None) -> Rule:
+def calibrated(
+    rule: Rule, runs: list[RecordedRun], asked: Iterable[float] = ASKED, family: Place | None = None
+) -> Rule:
     """The rule with intervals of 80%, from its errors on `runs`, family by family.
 
     The interval is the step said, times the weighted quantiles of truth / step (split conformal
@@ -151,7 +168,9 @@ def calibrated(rule: Rule, runs: list[RecordedRun], family: Place | None = None)
     the interval of all runs.
     """
     place = family or (lambda recorded: recorded.run.family)
-    due = [a for a in answers(rule, runs) if a.run.moments.groks and math.isfinite(a.said.step)]
+    due = [
+        a for a in answers(rule, runs, asked) if a.run.moments.groks and math.isfinite(a.said.step)
+    ]
     groups = {
         name: [a for a in due if place(a.run) == name] for name in {place(a.run) for a in due}
     }
