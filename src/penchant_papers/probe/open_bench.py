@@ -102,7 +102,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
             f"median error of the nearest rival ({nearest}) over that of the watch": nearer,
         },
         controls={
-            "share in the interval of the watch as it was, net unknown": held.control(own[BLIND]),
+            "share in the interval that the watch says of a net it does not know": held.control(
+                own[BLIND]
+            ),
             "median error of the nearest rival over that of the clamp law"
             if "clamp law" in error
             else "median error of the nearest rival over that of norm separation": nearer.control(
