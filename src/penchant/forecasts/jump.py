@@ -39,7 +39,7 @@ PLAIN_LAW = (0.532, -1.204, 0.515, -0.155)
 SPREADS = {
     "early": (-0.85, 0.52),
     "late": (-0.27, 0.40),
-    "plain": (-0.45, 0.60),
+    "plain": (-0.85, 0.60),
     "embedded": (-0.85, 0.80),
 }
 EMBEDDED = 0.57  # added to log z of nets that embed tokens

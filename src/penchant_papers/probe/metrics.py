@@ -38,7 +38,6 @@ study = sized(
         "move": "move of the parameters",
     },
     draw={"x": "net", "colour": "twin_distance"},
-    tiny={"seeds": list(range(14))},
     printed={
         "grid": {"net": [*NETS, "LayerNorm", "BatchNorm", "transformer"]},
         "seeds": list(range(40)),

@@ -21,12 +21,13 @@ import numpy as np
 
 from penchant.lab import Array
 from penchant_papers.probe.bench.recorded import ended
-from penchant_papers.probe.bench.rules import FEWEST, cut
+from penchant_papers.probe.bench.rules import cut
 from penchant_papers.probe.forecast_rules import RecordedRun, Rule, Said
 
 ASKED = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 8.0)  # times the memorization
 WHETHER = 1.2  # when it is asked whether a run groks
 TAILS = (0.1, 0.9)
+NINE = 9  # runs, of which the largest is below a tenth of other runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,8 +165,8 @@ def calibrated(
     """The rule with intervals of 80%, from its errors on `runs`, family by family.
 
     The interval is the step said, times the weighted quantiles of truth / step (split conformal
-    prediction, with a tenth of a run more on each side). A family with fewer than FEWEST runs has
-    the interval of all runs.
+    prediction, with a tenth of a run more on each side). A family with fewer than NINE runs has the
+    interval of all runs: of fewer, not even the largest leaves a tenth of other runs outside.
     """
     place = family or (lambda recorded: recorded.run.family)
     due = [
@@ -174,7 +175,7 @@ def calibrated(
     groups = {
         name: [a for a in due if place(a.run) == name] for name in {place(a.run) for a in due}
     }
-    groups = {name: part for name, part in groups.items() if _count(part) >= FEWEST} | {"": due}
+    groups = {name: part for name, part in groups.items() if _count(part) >= NINE} | {"": due}
     ends = {name: _ends(part) for name, part in groups.items()}
 
     def bounded(seen: RecordedRun, now: float) -> Said:
