@@ -233,3 +233,11 @@ def test_halves_of_the_claim_share_no_run():
     assert not seeds[0] & seeds[1]
     assert len(seeds[0] | seeds[1]) == len(RUNS)
     assert [r.run.seed for r in open_bench.halves(4)[0]] != [r.run.seed for r in first]
+
+
+@pytest.mark.slow
+def test_the_tables_of_the_page_are_those_of_the_file():
+    import bench_tables
+
+    text = bench_tables.PAGE.read_text(encoding="utf-8")
+    assert bench_tables.page(text) == text
