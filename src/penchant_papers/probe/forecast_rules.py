@@ -8,14 +8,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from penchant import forecast
 from penchant.forecasts import forecast_jump
 from penchant.lab import Array
-from penchant_papers.probe.trajectories import ProbeRun
 
 if TYPE_CHECKING:
     import xarray
@@ -76,9 +75,9 @@ def moments(t: Array, train: Array, test: Array) -> Moments:
 
 @dataclasses.dataclass(frozen=True)
 class RecordedRun:
-    """A run, its curves by name, and its moments."""
+    """A run (a ProbeRun or one like it), its curves by name, and its moments."""
 
-    run: ProbeRun
+    run: Any
     curves: dict[str, Array]
     moments: Moments
 

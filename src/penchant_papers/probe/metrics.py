@@ -78,10 +78,10 @@ class Measured(NamedTuple):
     @property
     def balanced(self) -> float:
         """The mean over the regimes of the share that is named right; guessing has a third."""
-        shares = [self.count(k, k) / self.truth.count(k) for k in KINDS if k in self.truth]
+        shares = [self.called_so(k, k) / self.truth.count(k) for k in KINDS if k in self.truth]
         return float(np.mean(shares))
 
-    def count(self, called: str, truth: str) -> int:
+    def called_so(self, called: str, truth: str) -> int:
         return list(zip(self.called, self.truth, strict=True)).count((called, truth))
 
 
@@ -146,7 +146,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     ours = by["the watch"]
     tied = at_least(ours.correlation, CORRELATION)
     right = at_least(ours.balanced, RIGHT)
-    wrong = at_most(ours.count("kernel", "rich"))
+    wrong = at_most(ours.called_so("kernel", "rich"))
     counts = [ours.truth.count(kind) for kind in ("kernel", "rich")]
     equal = [abs(math.log(row["twin_loss"] / row["loss"])) < 0.1 for row in rows]
     return Evidence(
@@ -170,14 +170,14 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "rank correlation of NC1": tied.control(by["NC1"].correlation),
             "share that D_LR names right": right.control(by["D_LR"].balanced),
             "rich runs that NC1 or D_LR calls kernel": wrong.control(
-                sum(by[name].count("kernel", "rich") for name in ("NC1", "D_LR"))
+                sum(by[name].called_so("kernel", "rich") for name in ("NC1", "D_LR"))
             ),
         },
         findings=[
             f"{name}: rank correlation {m.correlation:.2f}, {m.right:.0%} of {len(m.truth)} right"
             f" ({m.balanced:.0%} in the mean over the regimes),"
-            f" {m.count('kernel', 'rich')} rich called kernel,"
-            f" {m.count('rich', 'kernel')} kernel called rich"
+            f" {m.called_so('kernel', 'rich')} rich called kernel,"
+            f" {m.called_so('rich', 'kernel')} kernel called rich"
             for name, m in by.items()
         ],
     )

@@ -1,6 +1,7 @@
 """The bench of forecasts: its training by PyTorch, its file, its rules and its scores by hand."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -236,7 +237,8 @@ def test_halves_of_the_claim_share_no_run():
 
 
 @pytest.mark.slow
-def test_the_tables_of_the_page_are_those_of_the_file():
+def test_the_tables_of_the_page_are_those_of_the_file(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "docs"))
     import bench_tables
 
     text = bench_tables.PAGE.read_text(encoding="utf-8")

@@ -102,10 +102,10 @@ def write(folder: Path, count: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for seed in range(count):
         if not (own := folder / f"{seed}.npz").exists():
-            np.savez(own, **trained(seed))
+            np.savez(own, **trained(seed))  # type: ignore[arg-type]
     parts = [np.load(folder / f"{seed}.npz") for seed in range(count)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in ("step", *KEPT)}
-    np.savez_compressed(FILE, length=[len(part["step"]) for part in parts], **columns)
+    np.savez_compressed(FILE, length=[len(part["step"]) for part in parts], **columns)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penchant.lab import Array
 from penchant_papers.probe.bench.recorded import ended
@@ -132,10 +133,11 @@ def quantile(values: Array, weight: Array, share: float) -> float:
         return math.nan
     order = np.argsort(values)
     reached = np.cumsum(weight[order]) / weight.sum()
-    return float(values[order][min(np.searchsorted(reached, share), len(values) - 1)])
+    place = min(int(np.searchsorted(reached, share)), len(values) - 1)
+    return float(values[order[place]])
 
 
-def area(ranks: Array, groks: Array) -> float:
+def area(ranks: Array, groks: NDArray[np.bool_]) -> float:
     """The chance that a run that groks ranks above one that does not; ties count a half."""
     if groks.all() or not groks.any():
         return math.nan
@@ -198,4 +200,5 @@ def _ends(part: list[Answer]) -> tuple[float, float]:
         return math.nan, math.nan
     ratios = np.array([answer.truth / answer.said.step for answer in part])
     more = min((1 + 1 / _count(part)) * TAILS[1], 1.0)
-    return tuple(quantile(ratios, weights(part), share) for share in (1 - more, more))
+    weight = weights(part)
+    return quantile(ratios, weight, 1 - more), quantile(ratios, weight, more)
