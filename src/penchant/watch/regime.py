@@ -77,13 +77,21 @@ class RegimeNumbers(NamedTuple):
 
         Of the first two the logarithm counts. It ranks runs; votes name their regime.
         """
-        tiny = np.finfo(float).tiny
-        logs = [math.log(max(v, tiny)) for v in (self.kernel_distance, self.linearized_error)]
-        limits = (np.log(DISTANCE_LIMITS), np.log(MISSED_LIMITS), GAIN)
-        values = (*logs, self.kernel_gain)
-        parts = [(v - low) / (high - low) for v, (low, high) in zip(values, limits, strict=True)]
+        parts = [
+            _place(_log(self.kernel_distance), *map(_log, DISTANCE_LIMITS)),
+            _place(_log(self.linearized_error), *map(_log, MISSED_LIMITS)),
+            _place(self.kernel_gain, *GAIN),
+        ]
         known = [part for part in parts if math.isfinite(part)]
         return float(np.mean(known)) if known else math.nan
+
+
+def _log(value: float) -> float:
+    return math.log(max(value, float(np.finfo(float).tiny)))
+
+
+def _place(value: float, low: float, high: float) -> float:
+    return (value - low) / (high - low)
 
 
 class Finding(NamedTuple):
