@@ -10,7 +10,7 @@ from pathlib import Path
 from penchant.lab.writing import write_text
 from penchant_papers.probe.bench import answers, calibrated, half_of, tally
 from penchant_papers.probe.bench.rules import MAKERS, OURS
-from penchant_papers.probe.bench.scores import Answer, Tally, remembered
+from penchant_papers.probe.bench.scores import RuleAnswer, Tally, remembered
 
 PAGE = Path(__file__).resolve().parent / "howto" / "forecast_bench.md"
 HEAD = "median error", "inside 80%", "upper over lower end", "refused", "area", "false alarms"
@@ -54,7 +54,7 @@ def by_rule() -> str:
     return rows_of("rule", rows, numbers=0)
 
 
-def by(place: Callable[[Answer], str]) -> str:
+def by(place: Callable[[RuleAnswer], str]) -> str:
     """The watch with its own intervals, on the parts of the judged half."""
     given = answers(MAKERS[OURS]([]), half_of("judged"))
     parts = {

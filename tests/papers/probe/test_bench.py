@@ -11,7 +11,7 @@ from penchant_papers.probe import nets, open_bench
 from penchant_papers.probe.bench import recorded, scores
 from penchant_papers.probe.bench.recipe import SPARSE, BenchRun, drawn, parity, taught
 from penchant_papers.probe.bench.rules import MAKERS, constants, cut
-from penchant_papers.probe.bench.scores import Answer, answers, calibrated, quantile, tally
+from penchant_papers.probe.bench.scores import RuleAnswer, answers, calibrated, quantile, tally
 from penchant_papers.probe.forecast_rules import Moments, RecordedRun, Said
 from penchant_papers.probe.trajectories import record
 
@@ -193,9 +193,9 @@ def test_a_tally_by_hand():
     half = run.moments.t_half
     quiet = RecordedRun(run.run._replace(seed=2), run.curves, Moments(200.0, *[math.nan] * 4))
     given = [
-        Answer(run, 1.0, 200.0, Said()),
-        Answer(run, 1.2, 240.0, Said(1.5 * half, 0.9 * half, 2 * half)),
-        Answer(quiet, 1.2, 240.0, Said(3000.0, 2000.0, 4000.0)),
+        RuleAnswer(run, 1.0, 200.0, Said()),
+        RuleAnswer(run, 1.2, 240.0, Said(1.5 * half, 0.9 * half, 2 * half)),
+        RuleAnswer(quiet, 1.2, 240.0, Said(3000.0, 2000.0, 4000.0)),
     ]
     made = tally(given)
     assert (made.grok, made.quiet) == (1, 1)

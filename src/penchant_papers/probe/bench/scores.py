@@ -32,7 +32,7 @@ NINE = 9  # runs, of which the largest is below a tenth of other runs
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class RuleAnswer:
     """What a rule said of a run at a step."""
 
     run: RecordedRun
@@ -62,10 +62,10 @@ class Answer:
 
 def answers(
     rule: Rule, runs: Iterable[RecordedRun], asked: Iterable[float] = ASKED
-) -> list[Answer]:
+) -> list[RuleAnswer]:
     """All that a rule says of the runs that memorize and end, `asked` times the memorization."""
     return [
-        Answer(run, factor, now, rule(cut(run, now), now))
+        RuleAnswer(run, factor, now, rule(cut(run, now), now))
         for run in runs
         if math.isfinite(run.moments.t_mem) and ended(run)
         for factor in asked
@@ -91,7 +91,7 @@ class Tally:
     alarms: float
 
 
-def tally(given: list[Answer]) -> Tally:
+def tally(given: list[RuleAnswer]) -> Tally:
     """The scores of answers."""
     due = [answer for answer in given if answer.run.moments.groks]
     known = [answer for answer in due if math.isfinite(answer.said.step)]
@@ -113,7 +113,7 @@ def tally(given: list[Answer]) -> Tally:
     )
 
 
-def weights(given: list[Answer]) -> Array:
+def weights(given: list[RuleAnswer]) -> Array:
     """One over the number of answers about the same run."""
     seeds = [answer.run.run.seed for answer in given]
     return np.array([1 / seeds.count(seed) for seed in seeds])
@@ -190,11 +190,11 @@ def calibrated(
     return bounded
 
 
-def _count(part: list[Answer]) -> int:
+def _count(part: list[RuleAnswer]) -> int:
     return len({answer.run.run.seed for answer in part})
 
 
-def _ends(part: list[Answer]) -> tuple[float, float]:
+def _ends(part: list[RuleAnswer]) -> tuple[float, float]:
     """Quantiles of truth / step, corrected for the number of runs."""
     if not part:
         return math.nan, math.nan
