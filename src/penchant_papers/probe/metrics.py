@@ -45,7 +45,7 @@ study = sized(
 )
 
 # The truth: a twin this near is that of a kernel run, one this far that of a rich run (the limits
-# of watch-regime).
+# of regimes.py).
 NEAR, FAR = 0.25, 0.4
 # Of the 366 runs on which the limits of the watch were chosen (other draws), it names 77% right and
 # none kernel that is rich; our score has a rank correlation of 0.90, D_LR of 0.25, NC1 of 0.51.
@@ -199,8 +199,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
             panel.plot(*points, "o", color=colour, label=kind if chosen else None, markersize=4)
         for level in (NEAR, FAR):
             panel.axhline(level, color=GREY, linestyle=":", linewidth=1)
-        panel.set(xlabel="score of the watch" if name == "the watch" else name, yscale="log")
-        if name != "the watch":
+        label = {"the watch": "score of the watch", "D_LR": r"$D_{\mathrm{LR}}$"}.get(name, name)
+        panel.set(xlabel=label, yscale="log")
+        if name not in ("the watch", "NC1", "D_LR"):
             panel.set_xscale("log")
         panel.set_ylabel("distance of the twin at equal loss")
         panel.set_title(f"rank correlation {by[name].correlation:.2f}", fontsize=10)

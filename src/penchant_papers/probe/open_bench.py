@@ -11,7 +11,7 @@ import numpy as np
 from penchant.lab import Evidence, Experiment, at_least, sized, within
 from penchant.plotting import BLUE, GREY, ORANGE, sheet_of
 from penchant_papers.beyond import OWN_RUNS
-from penchant_papers.probe.bench.recorded import runs
+from penchant_papers.probe.bench.recorded import FILE, runs
 from penchant_papers.probe.bench.rules import BLIND, FIXED, MAKERS, OURS
 from penchant_papers.probe.bench.scores import (
     ASKED,
@@ -60,6 +60,7 @@ study = sized(
     "watch-bench",
     title="Forecasts of grokking on recorded runs, fitted on a random half and judged on the other",
     function=cell,
+    inputs=(str(FILE),),
     arguments={"asked": [1.2, 3.0]},
     grid={"rule": list(MAKERS)},
     seeds=list(range(10)),
