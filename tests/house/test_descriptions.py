@@ -111,6 +111,13 @@ PLAIN = st.one_of(
         penchant.models.two_layer, count, scale=scale, activation=maybe(st.just("tanh")), bias=flag
     ),
     call(penchant.models.attention, vectors(3), factored=flag, seed=seed),
+    call(
+        penchant.models.convolutional_net,
+        st.integers(2, 4),
+        alpha=positive,
+        start=maybe(st.just("impulse")),
+        seed=seed,
+    ),
     call(penchant.models.student, count, count, scale=scale, seed=seed),
     call(penchant.models.univariate_relu, count, scale=scale, scaling=positive, seed=seed),
 )
@@ -346,7 +353,7 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 # abstract, results, made by functions that are drawn, or around a function of the user
 ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
 ABSTRACT |= {"Term", "TokenNet"}
-RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path", "FactorTwin", "TangentTwin"}
+RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path", "FactorTwin", "FrequencyNet", "TangentTwin"}
 MADE_BY = {"Derived", "ImageModel"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 
