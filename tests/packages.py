@@ -51,6 +51,8 @@ def tried(environment: Path, folder: Path) -> None:
         raise SystemExit(f"packages: {module} was imported, not the installed package")
     if "holds" not in ran(penchant, "verify", "W-L7", folder=folder):
         raise SystemExit("packages: penchant verify W-L7 does not hold")
+    if "data:font/woff2" not in (folder / "penchant-report" / "index.html").read_text("utf-8"):
+        raise SystemExit("packages: the report has no font for its formulas")
     ran(penchant, "figure", "W-F9", folder=folder)
     (folder / "tried.py").write_text(STUDY)
     ran(penchant, "run", "tried.py", folder=folder)

@@ -12,6 +12,7 @@ import assemble
 import docstrings
 import links
 import reference_pages
+from penchant.lab.report.math_font import FOLDER
 from penchant.mathematics import mathml
 
 project, author = "penchant", "the penchant developers"
@@ -37,7 +38,7 @@ highlight_language = "none"  # a block without a language is a command or an out
 
 html_theme = "pydata_sphinx_theme"
 html_title = "penchant"
-html_static_path = ["static"]
+html_static_path = ["static", str(FOLDER)]
 html_css_files = ["style.css"]
 html_js_files = ["copy.js"]
 html_sidebars = {name: [] for name in ("index", "contributing", "changelog")}

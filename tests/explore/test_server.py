@@ -17,6 +17,7 @@ from tornado.websocket import websocket_connect
 
 from explore_server import VIEWS, visiting
 from penchant.explore.server import Explorer, check_binding, is_loopback
+from penchant.lab.report.math_font import FILE
 
 TOKEN = "a-token-of-24-characters"
 
@@ -40,6 +41,18 @@ def test_the_page_holds_everything_and_names_no_other_machine():
     assert all(source.startswith(("/static/js/", "/?view=", "#", "data:,")) for source in sources)
     assert "default-src 'self'" in policy
     assert "frame-ancestors 'none'" in policy
+
+
+def test_the_font_of_formulas_is_served_and_may_be_kept():
+    async def visits(explorer, get):
+        return await get("/math.woff2")
+
+    answer = visiting(visits)
+    assert answer.code == 200
+    assert answer.body == FILE.read_bytes()
+    assert answer.headers["Content-Type"] == "font/woff2"
+    assert answer.headers["Cache-Control"] == "max-age=86400"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 REFUSED = {
@@ -200,7 +213,14 @@ def test_a_message_that_is_too_long_ends_the_connection():
 
 def test_with_a_token_every_request_needs_it():
     async def visits(explorer, get):
-        for path in ("/", "/static/js/bokeh.min.js", "/ws", "/nothing", "/?token=wrong"):
+        for path in (
+            "/",
+            "/static/js/bokeh.min.js",
+            "/math.woff2",
+            "/ws",
+            "/nothing",
+            "/?token=wrong",
+        ):
             answer = await get(path)
             assert answer.code == 403, path
             assert TOKEN not in text(answer)

@@ -2,13 +2,16 @@
 
 import functools
 import json
+import re
 import tomllib
+from html import unescape
 from pathlib import Path
 
 import pytest
 from matplotlib.mathtext import MathTextParser
 
 import penchant_papers
+from formula_font import covered
 from penchant.lab import all_claims
 from penchant.mathematics import FORMULA, mathml
 from penchant.plotting import in_terminal
@@ -51,6 +54,7 @@ def assert_shown(text):
 def assert_formula_shown(formula):
     MathTextParser("path").parse(f"${formula}$")
     assert "\\" not in mathml(formula), formula  # a command that is not known stays as it is
+    assert set(unescape(re.sub("<[^>]*>", "", mathml(formula)))) <= covered(), formula
     assert not set("\\{}$") & set(in_terminal(f"${formula}$")), formula
 
 

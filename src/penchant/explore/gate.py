@@ -23,10 +23,13 @@ from tornado.web import Application, RequestHandler
 from penchant.explore.controls import cut
 from penchant.explore.page import refusal_page
 from penchant.explore.state import LONGEST, State, View, read_state
+from penchant.lab.report.math_font import FILE
 
 MOST_CONNECTIONS = 300  # a browser opens some six; more would use up the files of the process
 COOKIE = "penchant_explore"
 SCRIPT = re.compile(r"/static/js/[A-Za-z0-9._-]{1,80}\.js")
+FONT = f"/{FILE.name}"
+KEPT = {"Content-Type": "font/woff2", "Cache-Control": "max-age=86400"}  # a page needs it each time
 POLICY = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -62,7 +65,7 @@ class Refused(Exception):
 class PlainAnswer(RequestHandler):
     """A page that needs no bokeh."""
 
-    def initialize(self, status: int, page: str, headers: Mapping[str, str]) -> None:
+    def initialize(self, status: int, page: str | bytes, headers: Mapping[str, str]) -> None:
         self.status, self.page, self.headers = status, page, headers
 
     def prepare(self) -> None:
@@ -112,6 +115,8 @@ class Gate(Router):
             self._checked(request)
             if self._brings_token(request):
                 return self._answer(request, 303, "", self._entry(request))
+            if request.path == FONT:
+                return self._answer(request, 200, FILE.read_bytes(), KEPT)
             if request.path == "/":
                 state = self._state(request)
                 if state.view in self.plain:
@@ -126,7 +131,7 @@ class Gate(Router):
         self,
         request: HTTPServerRequest,
         status: int,
-        page: str,
+        page: str | bytes,
         headers: Mapping[str, str] | None = None,
     ) -> HTTPMessageDelegate:
         given = {"status": status, "page": page, "headers": headers or {}}
@@ -149,7 +154,7 @@ class Gate(Router):
             raise Refused(400, sentence)
         if request.path == "/ws":
             self._same_origin(request)
-        elif request.path != "/" and not SCRIPT.fullmatch(request.path):
+        elif request.path not in ("/", FONT) and not SCRIPT.fullmatch(request.path):
             raise Refused(404, f"explore: there is no page {cut(request.path)!r}")
 
     def _wanted_here(self, request: HTTPServerRequest) -> bool:

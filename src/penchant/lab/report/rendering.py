@@ -12,6 +12,7 @@ from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, shown
 from penchant.lab.report import section
 from penchant.lab.report.markup import Markup, in_html, possible
+from penchant.lab.report.math_font import font_face
 from penchant.mathematics import in_terminal
 from penchant.records import brief
 
@@ -36,6 +37,7 @@ def environment(*folders: Path) -> Environment:
         keep_trailing_newline=True,
     )
     made.globals.update(STATUSES=STATUSES, SYMBOLS=SYMBOLS, MEANINGS=MEANINGS, SPAN=section.SPAN)
+    made.globals.update(font_face=font_face)
     made.filters.update(
         anchor=section.anchor,
         brief=brief,
