@@ -13,6 +13,9 @@ import numpy as np
 import penchant
 from penchant.plotting import BLACK, CYCLE, sheet, styled
 
+# The learning rate is so large that the sharpness soon reaches 2/rate. The same net is trained by
+# descent, by the central flow, which has the learning rate as its argument, and by gradient flow.
+# `end` is where descent is after many more steps.
 problem = penchant.problems.sparse_regression(15, 40, sparsity=3, seed=2)
 net, rate = penchant.DiagonalNet(2, alpha=0.03), 0.031
 steps = 400
@@ -28,6 +31,8 @@ runs = {
 }
 end = penchant.train(net, problem, descent, stop=penchant.Time(rate * 20_000)).predictor
 
+# Each line is a distance to that end. The central flow stops between one and two per cent away from
+# it, and gradient flow at a quarter. Descent itself goes on towards its end.
 with styled():
     picture, (axes,) = sheet("The central flow ends near the end of descent")
     for k, (name, path) in enumerate(runs.items()):

@@ -14,6 +14,8 @@ import numpy as np
 import penchant
 from penchant.plotting import CYCLE, sheet, styled
 
+# A predictor F(w+) - F(w-) may have any map F of its weights. The identity trains as a linear model
+# does; powers are deeper nets; the last one stands for any function of your own.
 maps = {
     "$w$": lambda w: w,
     "$w^2$": lambda w: w**2,
@@ -22,6 +24,9 @@ maps = {
 }
 beta = np.linspace(-40, 40, 161)
 
+# `derive` needs the map and the start, and returns the regularizer of each coefficient. The slower
+# a curve grows, the less one large coefficient costs beside many small ones: that is what makes a
+# bias sparse.
 with styled():
     picture, (axes,) = sheet("Write the map, get the regularizer", widths=(6.6,))
     for colour, (name, map) in zip(CYCLE, maps.items(), strict=False):

@@ -1,8 +1,9 @@
 """A page for every script of gallery/: its picture as stored, its text, script and notebook.
 
-The code of a page is cut into its imports, what is computed, and the picture, with a sentence
-before each that names what of penchant it uses. Themes are the chapters of the theory that show a
-picture.
+The code of a page is cut into its imports, what is computed, and the picture, and before every
+comment that has lines of its own at the left margin: that comment is the text before its code. A
+block without one has a sentence that names what of penchant it uses. Themes are the chapters of the
+theory that show a picture.
 """
 
 import ast
@@ -10,7 +11,7 @@ import base64
 import json
 import re
 import shutil
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,21 +38,36 @@ def parts(script: Path) -> tuple[str, str, str]:
 
 
 class Block(NamedTuple):
-    """A part of a script, and the sentence that stands before it."""
+    """A part of a script, and the text that stands before it."""
 
     words: str
     code: str
 
 
 def blocks(code: str) -> list[Block]:
-    """The imports, what is computed and the picture, as far as the script has them apart."""
+    """The imports, what is computed and the picture, cut at the comments that explain them."""
     lines, tree = code.splitlines(), ast.parse(code).body
-    edges = [0, *(cut for cut in (_after_imports(tree), _drawing(tree)) if cut), len(lines)]
-    texts = ["\n".join(lines[a:b]).strip() for a, b in pairwise(edges)]
-    heads = ("", "What is computed", "The picture") if len(texts) == 3 else ("", "The rest")
-    return [
-        Block(_sentence(head, text), text) for head, text in zip(heads, texts, strict=True) if text
-    ]
+    drawing = _drawing(tree)
+    while drawing and is_prose(lines[drawing - 1]):
+        drawing -= 1
+    starts = [k for k, line in enumerate(lines) if is_prose(line) and not is_prose(lines[k - 1])]
+    edges = sorted({0, _after_imports(tree), drawing, *starts, len(lines)})
+    heads = {drawing: "The picture", 0: ""}
+    rest = "What is computed" if drawing else "The rest"
+    texts = {a: "\n".join(lines[a:b]).strip() for a, b in pairwise(edges)}
+    return [_block(heads.get(start, rest), text) for start, text in texts.items() if text]
+
+
+def is_prose(line: str) -> bool:
+    """Whether a line is a comment at the left margin."""
+    return line.startswith("# ")
+
+
+def _block(head: str, text: str) -> Block:
+    lines = text.splitlines()
+    comment = list(takewhile(is_prose, lines))
+    code = "\n".join(lines[len(comment) :])
+    return Block(_words(head, " ".join(line[2:] for line in comment), code), code)
 
 
 def _after_imports(tree: list[ast.stmt]) -> int:
@@ -66,13 +82,15 @@ def _drawing(tree: list[ast.stmt]) -> int:
     return last.lineno - 1 if isinstance(last, ast.With) else 0
 
 
-def _sentence(head: str, code: str) -> str:
-    """The head, and the public names that the code uses, each a link to its page."""
+def _words(head: str, comment: str, code: str) -> str:
+    """The comment or the head, and the public names that the code uses, as links to their pages."""
+    used = re.findall(r"\bpenchant\.((?:[a-z]+\.)?\w+)", code)
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys(used) if name in targets())
+    if comment:
+        return f"{comment} (Uses {names}.)" if names else comment
     if not head:
         return ""
-    used = re.findall(r"\bpenchant\.((?:[a-z]+\.)?\w+)", code)
-    names = [f"`{name}`" for name in dict.fromkeys(used) if name in targets()]
-    return f"{head}, with {', '.join(names)}:" if names else f"{head}:"
+    return f"{head}, with {names}:" if names else f"{head}:"
 
 
 def notebook(script: Path) -> str:

@@ -163,9 +163,11 @@ def test_without_lightning_its_script_ends_with_the_way_to_get_it(tmp_path, monk
 def test_a_script_is_short_explained_and_public(script):
     text = script.read_text()
     tree = ast.parse(text)
-    assert len(text.splitlines()) <= 48
+    prose = [line for line in text.splitlines() if line.startswith("# ")]  # on the site, text
+    assert len(text.splitlines()) - len(prose) <= 48
     code = [line for line in text.split('"""', 2)[2].splitlines() if line.strip()]
-    assert len(code) <= 40
+    assert len(code) - len(prose) <= 40
+    assert len(prose) <= 16
     title, line, *_ = ast.get_docstring(tree).splitlines()
     assert line == "=" * len(title)
     modules = {

@@ -129,16 +129,41 @@ def test_a_script_is_cut_where_the_imports_end_and_where_it_draws(site):
         code = pages.parts(script)[2]
         parts = pages.blocks(code)
         kept = [line for part in parts for line in part.code.splitlines() if line]
-        assert kept == [line for line in code.splitlines() if line], script.name
-        assert len(parts) in (2, 3)
-    last = pages.blocks(pages.parts(ROOT / "gallery" / "plot_weight_decay.py")[2])
+        lines = [line for line in code.splitlines() if line]
+        assert kept == [line for line in lines if not line.startswith("# ")], script.name
+        told = " ".join(line[2:] for line in lines if line.startswith("# "))
+        assert set(told.split()) <= set(" ".join(part.words for part in parts).split())
+        assert 2 <= len(parts) <= 6
+    last = pages.blocks(pages.parts(ROOT / "gallery" / "plot_growth_times.py")[2])
     assert [part.words.partition(",")[0] for part in last] == [
         "",
         "What is computed",
         "The picture",
     ]
-    assert "`forecast`" in last[1].words
+    assert "`solvers.saddles`" in last[1].words
     assert last[2].code.startswith("with styled():")
+
+
+def test_a_comment_at_the_margin_is_the_text_before_its_code(site):
+    code = """import penchant
+
+# One start,
+# two rates.
+net = penchant.DiagonalNet(depth=2)  # a comment beside code stays there
+rate = 1
+
+# The picture has one line.
+with styled():
+    # and this one too
+    draw(net)"""
+    blocks = site["gallery_pages"].blocks(code)
+    assert [part.words for part in blocks] == [
+        "",
+        "One start, two rates. (Uses `DiagonalNet`.)",
+        "The picture has one line.",
+    ]
+    assert blocks[1].code.endswith("stays there\nrate = 1")
+    assert blocks[2].code.startswith("with styled():\n    # and this one too")
 
 
 def test_the_gallery_has_the_themes_of_the_theory(site, source):
