@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import textwrap
+from xml.etree import ElementTree
 
 from penchant.arguments import integer
 from penchant.arguments import text as require_text
@@ -22,6 +23,7 @@ WORD = re.compile(
 )
 ROOT = re.compile(r"\\sqrt\{(?:(\w|\\[a-z]+)|([^{}]*))\}")
 SCRIPT = re.compile(r"([_^])\{([^{}]*)\}")
+NAME = re.compile("<mi>[a-z]{3,}</mi>")  # as latex2mathml writes \log
 BRACKETS = {r"\langle ": "⟨", r"\langle": "⟨", r"\rangle": "⟩", r"\,": " "}
 FIRST_PRIVATE, OPEN = 0xE000, "\uf8ff"  # letters that no text has
 
@@ -81,9 +83,26 @@ def mathml(formula: str, display: str = "inline") -> str:
     signs = formula.replace("<", r"\lt ").replace(">", r"\gt ")  # which \text would not escape
     markup = str(convert(signs, display=display)).replace(bar.format(""), spaced)
     markup = markup.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")  # as in every HTML
-    return re.sub(
-        r"<mo>(?=[a-z]{3})", '<mo lspace="0">', markup
-    )  # argmin, after a word of a sentence
+    markup = re.sub(r"<mo>(?=[a-z]{3})", '<mo lspace="0">', markup)  # argmin, after a word
+    return _spaced(markup) if NAME.search(markup) else markup
+
+
+def _spaced(markup: str) -> str:
+    """The markup with a thin space between the name of a function and a letter: N log d."""
+    root = ElementTree.fromstring(markup)
+    for row in root.iter():
+        parts = list(row) if row.tag in ("math", "mrow") else []
+        for place in range(len(parts) - 1, 0, -1):
+            pair = parts[place - 1 : place + 1]
+            if any(map(_is_name, pair)) and not {part.tag for part in pair} & {"mo", "mspace"}:
+                row.insert(place, ElementTree.Element("mspace", width="0.167em"))
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _is_name(part: ElementTree.Element) -> bool:
+    """Whether this is log, or log with an index or a power."""
+    base = part[0] if part.tag in ("msub", "msup", "msubsup") else part
+    return base.tag == "mi" and len(base.text or "") > 2
 
 
 @door

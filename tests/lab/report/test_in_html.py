@@ -27,6 +27,16 @@ def test_a_formula_shows_its_symbols(text, seen):
     assert (tree.find("math") is None) == (" " in seen and "$" in seen)
 
 
+def test_the_name_of_a_function_stands_apart_from_letters():
+    thin = '<mspace width="0.167em" />'
+    assert str(in_html(r"$N \log d$")).count(thin) == 2
+    assert str(in_html(r"$\log^2 d$")).count(thin) == 1
+    assert str(in_html(r"$x < 2\exp x$")).count(thin) == 2
+    assert str(in_html(r"$\frac{1}{\log d}$")).count(thin) == 1
+    for tight in (r"$\log(1/x)$", r"$e^{\log}$", r"$a = \log$", "$N d$"):
+        assert "mspace" not in in_html(tight)
+
+
 def test_powers_and_indices_stand_above_and_below():
     shown = in_html(r"$Q_\mu$ and $\alpha^2$")
     tree = ElementTree.fromstring(f"<p>{shown}</p>")
