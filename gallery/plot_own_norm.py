@@ -39,10 +39,10 @@ with styled():
     picture, axes = sheet(title, widths=(3.4,) * 3, height=3.6)
     for panel, (name, method) in zip(axes, METHODS.items(), strict=True):
         table = np.array([gaps(method, seed) for seed in range(10)])
+        table = np.sort(table[np.isfinite(table[:, 0])], axis=0)  # nets that separate their data
         for k, column in enumerate(table.T):
-            panel.plot(k + np.linspace(-0.2, 0.2, 10), column, "o^s"[k], color=CYCLE[k])
-            panel.hlines(np.median(np.minimum(column, 1)), k - 0.3, k + 0.3, color=CYCLE[k], lw=3)
-        panel.set(ylim=(0, 0.55), title=name, xlabel="KKT points of the norm")
+            panel.plot(k + np.linspace(-0.2, 0.2, len(column)), column, "o^s"[k], color=CYCLE[k])
+        panel.set(ylim=(0, 0.55), title=f"{name}: {len(table)} of 10 nets separate")
         panel.set_xticks(range(3), NORMS)
     axes[0].set_ylabel("missing share of the best margin")
     picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "own_norm.png")
