@@ -59,7 +59,9 @@ def test_small_integers_are_walked_exactly(seed):
         return  # a choice, or columns that share their weight
     times, points = walk_saddles(X, y, growth)
     np.testing.assert_allclose(path.tau, [float(t) for t in times], rtol=1e-13)
-    np.testing.assert_allclose(path.points, np.array(points, dtype=float), rtol=1e-13, atol=0)
+    exact = np.array(points, dtype=float)
+    # a weight that a tie brings back to zero comes out as 2e-30 at seed 94
+    np.testing.assert_allclose(path.points, exact, rtol=1e-13, atol=1e-15 * np.abs(exact).max())
 
 
 def test_ones_change_nothing_and_a_factor_is_a_unit_of_time():

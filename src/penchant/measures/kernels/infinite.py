@@ -20,7 +20,9 @@ E s(p) s(q) has a closed form for each activation below: the angle between both 
 (Cho and Saul), an arcsine for erf (Williams 1997), polynomials for powers.
 
 Pitfalls. arccos(1 - 1e-16) is 1e-8: equal rows must get an angle of zero, so a cosine that rounding
-cannot tell from 1 counts as 1. Squares of inputs beyond float64 are refused at the door.
+cannot tell from 1 counts as 1. The kernel of ReLU has a kink there: angles below sqrt(2 NEAR), which
+is 6e-8, are not resolved, and an entry of the tangent kernel is off by up to that angle over 2 pi per
+layer, 1e-8 of its size. Squares of inputs beyond float64 are refused at the door.
 """
 
 from __future__ import annotations
