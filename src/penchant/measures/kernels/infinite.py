@@ -19,10 +19,10 @@ K is what the tangent kernel of the net of these widths fluctuates around, by 1/
 E s(p) s(q) has a closed form for each activation below: the angle between both arguments for ReLU
 (Cho and Saul), an arcsine for erf (Williams 1997), polynomials for powers.
 
-Pitfalls. arccos(1 - 1e-16) is 1e-8: equal rows must get an angle of zero, so a cosine that rounding
-cannot tell from 1 counts as 1. The kernel of ReLU has a kink there: angles below sqrt(2 NEAR), which
-is 6e-8, are not resolved, and an entry of the tangent kernel is off by up to that angle over 2 pi per
-layer, 1e-8 of its size. Squares of inputs beyond float64 are refused at the door.
+Pitfalls. arccos(1 - 1e-16) is 1e-8, and a b - c^2 of equal rows is 1e-16 a b: a cosine that
+rounding cannot tell from 1 counts as 1. So angles below sqrt(2 NEAR), 6e-8, are not resolved, and
+an entry of the tangent kernel of ReLU is off by up to this angle over 2 pi per layer, 1e-8 of its
+size. Squares of inputs beyond float64 are refused at the door.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def _erf(a: Array, b: Array, c: Array) -> Array:
 
 def _erf_slopes(a: Array, b: Array, c: Array) -> Array:
     # (1 + 2a)(1 + 2b) - 4c^2 without the difference of large squares
-    left = 1 + 2 * a + 2 * b + 4 * np.maximum(a * b - c * c, 0.0)
+    apart = a * b - c * c
+    left = 1 + 2 * a + 2 * b + 4 * np.where(apart < NEAR * a * b, 0.0, apart)
     return np.asarray(4 / np.pi / np.sqrt(left))
 
 
