@@ -167,7 +167,7 @@ def test_the_limits_of_the_regimes_are_drawn_and_kept_in_the_file(tmp_path):
     for record in (own, loaded):
         figure = penchant.plot({"run": record}, "kernel_distance", "norm_l2")
         distance, norm = ({line.get_ydata()[0] for line in axes.lines[1:]} for axes in figure.axes)
-        assert distance == {0.02, 0.1}
+        assert distance == set(penchant.watch.DISTANCE_LIMITS)
         assert not norm
 
 
