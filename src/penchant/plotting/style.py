@@ -182,7 +182,7 @@ def _powers(low: float, high: float) -> int:
 
 
 def _plain(value: float, _: Any) -> str:
-    return f"{value:.3g}"
+    return f"{value:g}" if 1e-3 <= value < 1e4 else _at_each(value, None)
 
 
 def _at_two_and_five(value: float, _: Any) -> str:

@@ -242,7 +242,7 @@ def draw(dataset: Dataset) -> Figure:
         axes.plot(line, line, "--", color=BLACK, linewidth=1.2, label="equal")
         axes.set(xscale="log", yscale="log", xlim=line, ylim=line, xlabel=label)
     panels[0].set(ylabel="true error, largest along the path", title="a bound: all below the line")
-    panels[1].set_title("no bound")
+    panels[1].set(ylabel="true error, largest along the path", title="no bound")
     panels[0].legend(loc="upper left")
     return picture
 

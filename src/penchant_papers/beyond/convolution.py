@@ -116,7 +116,8 @@ def draw(dataset: Dataset) -> Figure:
             places = np.full(len(values), k + 0.15 * (j - 0.5))
             axes.semilogy(places, values, "os^"[j], color=CYCLE[j], alpha=0.6, label=label)
     axes.axhline(NEAR, color=BLACK, linestyle="--", linewidth=1.2, label="limit")
-    axes.set_xticks(range(len(names)), [text.replace(" that", "\nthat") for text in names.values()])
+    lines = [text.replace(" that", "\nthat").replace(" of ", "\nof ") for text in names.values()]
+    axes.set_xticks(range(len(names)), lines)
     axes.set(ylabel="relative distance of the end", xlabel="prediction")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return picture

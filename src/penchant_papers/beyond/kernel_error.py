@@ -208,7 +208,10 @@ def draw(dataset: Dataset, trained: Dataset) -> Figure:
         title="regression with a kernel",
     )
     right.set(
-        yscale="log", xlabel="number of the draw", title="trained nets: what features are worth"
+        yscale="log",
+        xlabel="number of the draw",
+        ylabel="error on new inputs",
+        title="trained nets: what features are worth",
     )
     left.legend()
     right.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
