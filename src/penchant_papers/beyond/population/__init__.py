@@ -1,0 +1,1 @@
+"""The test error before there are data, for regression, classification and matrices."""
