@@ -88,11 +88,6 @@ class Called:
         twins = [twin for kind in kinds for twin in self._twins(kind)]
         return sum(twin <= limit for twin in twins), len(twins)
 
-    def beyond(self, limit: float, *kinds: str) -> tuple[int, int]:
-        """(runs with a twin from this distance on, all runs) among those called one of `kinds`."""
-        twins = [twin for kind in kinds for twin in self._twins(kind)]
-        return sum(twin >= limit for twin in twins), len(twins)
-
     def count(self, kind: str, low: float, high: float) -> tuple[int, int]:
         """(runs called `kind`, all runs) among those with a twin between the two distances."""
         kinds = [k for k, twin in zip(self.kinds, self.twins, strict=True) if low <= twin < high]
