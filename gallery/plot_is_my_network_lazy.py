@@ -43,10 +43,10 @@ def train(start, step_size):
 # its features are nearly those it began with.
 with styled():
     picture, (score, moved) = sheet("Equally good, but one is lazy", widths=(3.3, 4.5), height=3.5)
-    limits, texts = penchant.watch.DISTANCE_LIMITS, (("kernel regime below", -8), ("rich above", 8))
-    for limit, (text, shift) in zip(limits, texts, strict=True):
+    texts = (12, "kernel regime below", -8), (1, "rich above", 8)
+    for limit, (x, text, shift) in zip(penchant.watch.DISTANCE_LIMITS, texts, strict=True):
         moved.axhline(limit, color=GREY, linestyle="--", linewidth=1)
-        end_label(moved, 1, limit, text, GREY, xytext=(2, shift))
+        end_label(moved, x, limit, text, GREY, xytext=(2, shift))
     for start, (kind, seen), colour in ((10, train(10, 0.04), BLUE), (0.1, train(0.1, 0.5), RED)):
         score.plot(seen.call_step, seen.test_accuracy, color=colour)
         moved.plot(seen.step, seen.kernel_distance, color=colour, label=f"start × {start}: {kind}")
